@@ -52,7 +52,7 @@ async fn items_of_each_state_are_removed_and_found_no_more() {
     for result in cancel(&wire, request(&all)).await.unwrap() {
         Refused::member(&result.error).is(Code::NotFound, "ITEM_NOT_FOUND", None);
     }
-    wire.wait_for_metric("forebay_cancelled_total", |count| count == 4.0).await;
+    wire.wait_for_metric("forebay_cancelled_total{namespace=\"wire\"}", |count| count == 4.0).await;
 }
 
 #[tokio::test]

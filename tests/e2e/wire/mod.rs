@@ -12,6 +12,7 @@ mod disk_full;
 mod enqueue;
 mod explain;
 mod extend_lease;
+mod fates;
 mod forgotten;
 mod garbage;
 mod hostile;

@@ -147,7 +147,7 @@ async fn a_purge_removes_what_its_filter_names() {
     let some = StartOperationRequest { limit: 8, expect_at_most: Some(50), ..purge.clone() };
     assert_eq!(run(&wire, some).await[1], 8);
     assert_eq!(run(&wire, purge).await, [42, 42, 0, 0]);
-    assert_eq!(wire.metric("forebay_purged_total").await, 50.0);
+    assert_eq!(wire.metric("forebay_purged_total{namespace=\"wire\"}").await, 50.0);
     let rest = wire.take("mail", 100).await;
     assert!(rest.len() == 30 && rest.iter().all(|item| item.priority == -5));
     assert_eq!(wire.take("other", 100).await.len(), 5);
@@ -184,7 +184,7 @@ async fn items_are_cancelled_wherever_they_are() {
     assert_eq!(run(&wire, cancel).await, [0; 4]);
     Refused::member(&wire.ack(&leased[0].receipt).await).lost("gone");
     assert!(wire.take("mail", 100).await.is_empty() && wire.take("other", 100).await.len() == 2);
-    assert_eq!(wire.metric("forebay_cancelled_total").await, 16.0);
+    assert_eq!(wire.metric("forebay_cancelled_total{namespace=\"wire\"}").await, 16.0);
     let of_kind = "forebay_operation_items_total{kind=\"cancel\",outcome=\"changed\"}";
     assert_eq!(wire.metric(of_kind).await, 16.0);
 }
@@ -242,7 +242,7 @@ async fn dead_letters_return_or_are_deleted() {
     assert_eq!(run(&wire, elsewhere).await[1], 2);
     assert_eq!(run(&wire, StartOperationRequest { ttl: Some(seconds(60)), ..redrive }).await, [4, 4, 0, 0]);
     assert_eq!(run(&wire, request(OperationKind::DeleteDead, "mail")).await, [3, 3, 0, 0]);
-    assert_eq!(wire.metric("forebay_redriven_total").await, 6.0);
+    assert_eq!(wire.metric("forebay_redriven_total{namespace=\"wire\"}").await, 6.0);
     let back = wire.take("mail", 100).await;
     assert!(back.len() == 4 && back.iter().all(|item| (item.attempt, item.failures) == (2, 0)));
     assert!(back.iter().all(|item| item.expires_at.is_some() && item.payload == "payload"));

@@ -13,6 +13,7 @@ use crate::{
     api::{Enqueued, KeyQuestion, RETRY_AFTER},
     core::{
         Core,
+        fates::Fate,
         lookups::{Asked, DedupeLookup, FoundKey},
         pending_calls::PendingCalls,
         slot::Slot,
@@ -263,6 +264,9 @@ fn answer_duplicates(core: &mut Core, part: ShardEnqueue, lookup: DedupeLookup) 
             }
             None => fresh.push(item),
         }
+    }
+    if !repeated.is_empty() {
+        core.traffic.became(&namespace, Fate::Duplicate, repeated.len() as u64);
     }
     if !fresh.is_empty()
         && let Some(shard) = core.slots.owned_mut(index)

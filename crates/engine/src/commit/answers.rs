@@ -7,13 +7,17 @@ use crate::{
     api::{Enqueued, ItemChange, OperationItems, RETRY_AFTER},
     calls::{dedupe, enqueue},
     clock::Moment,
-    core::{Core, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart},
+    core::{
+        Core, fates::Fate, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart,
+        traffic::Traffic,
+    },
     dispatch::delivery,
     index::ShardIndex,
     planted::{Bug, on},
     shard::{
         Abandoned, Committed, Duplicate, LostWork, NamedTopic, Undone,
         in_flight::{Planned, PlannedSettle, SettleEffect, StoredItem},
+        operate::Operated,
         rates::Flow,
         work::{DeliveryEnd, OrderRequest, SettleKind, ShardEnqueue},
     },
@@ -57,10 +61,12 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
         core.traffic.count(&name, flow);
     }
     let mut counts = Counts::default();
-    counts.add("forebay_expired_total", committed.expired);
+    for (namespace, expired) in committed.expired {
+        core.traffic.became(&namespace, Fate::Expired, expired);
+    }
     counts.add("forebay_dead_letters_deleted_total", committed.dead_letters_deleted);
-    if let Some((kind, items)) = committed.operated {
-        operated(kind, items, &mut counts);
+    if let Some(did) = committed.operated {
+        operated(&mut core.traffic, &did, &mut counts);
     }
     let Moment { now, at } = core.time.moment();
     for (namespace, leased_at) in committed.done.iter().filter_map(acked) {
@@ -72,7 +78,8 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     }
     counts.report();
     let shard = core.slots[index].id;
-    for Duplicate { call, index, seq } in committed.duplicates {
+    for Duplicate { namespace, call, index, seq } in committed.duplicates {
+        core.traffic.became(&namespace, Fate::Duplicate, 1);
         let id = ItemId { shard, seq };
         core.calls.enqueue_done(call, index, Ok(Enqueued { id, duplicate: true }));
     }
@@ -90,15 +97,22 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
 }
 
 /// Counts what an operation did.
-fn operated(kind: OperationKind, items: OperationItems, counts: &mut Counts) {
-    match kind {
-        OperationKind::Purge => counts.add("forebay_purged_total", items.changed),
-        OperationKind::Redrive => counts.add("forebay_redriven_total", items.changed),
-        OperationKind::Cancel => counts.add("forebay_cancelled_total", items.changed),
-        OperationKind::Update => counts.add("forebay_updated_total", items.changed),
-        OperationKind::DeleteDead | OperationKind::ResetLeases => {}
+fn operated(traffic: &mut Traffic, did: &Operated, counts: &mut Counts) {
+    let Operated { kind, namespace, items } = did;
+    let fate = match kind {
+        OperationKind::Purge => Some(Fate::Purged),
+        OperationKind::Redrive => Some(Fate::Redriven),
+        OperationKind::Cancel => Some(Fate::Cancelled),
+        OperationKind::Update => {
+            counts.add("forebay_updated_total", items.changed);
+            None
+        }
+        OperationKind::DeleteDead | OperationKind::ResetLeases => None,
+    };
+    if let Some(fate) = fate {
+        traffic.became(namespace, fate, items.changed);
     }
-    let OperationItems { changed, skipped, failed } = items;
+    let OperationItems { changed, skipped, failed } = *items;
     for (outcome, count) in [("changed", changed), ("skipped", skipped), ("failed", failed)] {
         if count > 0 {
             let labels = [("kind", kind.name()), ("outcome", outcome)];
@@ -111,18 +125,17 @@ fn operated(kind: OperationKind, items: OperationItems, counts: &mut Counts) {
 fn done(core: &mut Core, index: ShardIndex, planned: Planned, counts: &mut Counts) {
     match planned {
         Planned::Enqueue { part, results } => enqueued(core, index, &part, results),
-        Planned::Settle(settle) => settled(&mut core.calls, &settle, counts),
+        Planned::Settle(settle) => settled(core, &settle, counts),
         Planned::Lease { part, leased } if !on(Bug::LeaseBeforeCommit) => {
             delivery::leased(core, index, part, leased);
         }
         Planned::HandOff { part, leased } => delivery::leased(core, index, part, leased),
         Planned::Order(order) => ordered(core, index, &order.request, order.result),
         Planned::Change(change) => {
-            let counter = match change.request.change {
-                ItemChange::Cancel => "forebay_cancelled_total",
-                ItemChange::Update(_) => "forebay_updated_total",
-            };
-            counts.add(counter, 1);
+            match change.request.change {
+                ItemChange::Cancel => core.traffic.became(&change.request.namespace, Fate::Cancelled, 1),
+                ItemChange::Update(_) => counts.add("forebay_updated_total", 1),
+            }
             core.calls.change_done(&change.request, Ok(change.state));
         }
         Planned::Lease { .. } | Planned::Restore(_) | Planned::MoveLease(_) => {}
@@ -172,26 +185,17 @@ fn ended(planned: &Planned) -> Option<(&Namespace, &str, Flow)> {
     Some((&settle.request.namespace, &settle.lease.consumer, flow))
 }
 
-fn settled(calls: &mut PendingCalls, settle: &PlannedSettle, counts: &mut Counts) {
-    if settle.request.kind.is_of_operation() {
-        // The operation has counted it.
-        return;
+fn settled(core: &mut Core, settle: &PlannedSettle, counts: &mut Counts) {
+    for fate in Fate::of_end(&settle.request.kind, &settle.effect) {
+        core.traffic.became(&settle.request.namespace, fate, 1);
     }
-    let counter = match (&settle.request.kind, &settle.effect) {
-        // Counted by topic.
-        (SettleKind::Ack, _) | (_, SettleEffect::DeadLettered) => None,
-        (_, SettleEffect::Deleted) => Some("forebay_expired_total"),
-        (SettleKind::LeaseTimeout, _) => Some("forebay_lease_timeouts_total"),
-        (SettleKind::Extend { .. }, _) => Some("forebay_extended_total"),
-        (SettleKind::Nack { .. } | SettleKind::Purge | SettleKind::Reset | SettleKind::Cancel, _) => {
-            Some("forebay_nacked_total")
-        }
-    };
-    counter.into_iter().for_each(|counter| counts.add(counter, 1));
+    if matches!(settle.effect, SettleEffect::Extended(_)) {
+        counts.add("forebay_extended_total", 1);
+    }
     for request in settle.requests() {
         match settle.effect {
-            SettleEffect::Extended(deadline) => calls.extension_done(request, deadline),
-            _ => calls.settle_done(request),
+            SettleEffect::Extended(deadline) => core.calls.extension_done(request, deadline),
+            _ => core.calls.settle_done(request),
         }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod breaker;
 #[cfg(feature = "planted-bugs")]
 mod check;
 pub(crate) mod consumers;
+pub(crate) mod fates;
 mod fitness;
 pub(crate) mod health;
 mod holding;

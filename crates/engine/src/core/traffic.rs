@@ -10,18 +10,18 @@ use std::{
 use forebay_types::{Namespace, TopicName};
 use metrics::{Counter, Histogram, Label, counter, histogram};
 
+use super::fates::{Fate, Fates};
 use crate::{
     api::{Reported, ReportedNamespaces, ReportedTopics},
     shard::rates::Flow,
 };
 
-/// Counters by namespace, in the order of a [`Flow`].
-const OF_NAMESPACE: [&str; 5] = [
+/// Counters by namespace, in the order of a [`Flow`]. Dead letters have a cause there: see [`Fates`].
+const OF_NAMESPACE: [&str; 4] = [
     "forebay_enqueued_total",
     "forebay_delivered_total",
     "forebay_acked_total",
     "forebay_failed_deliveries_total",
-    "forebay_dead_lettered_total",
 ];
 /// Counters by topic, in the same order.
 const OF_TOPIC: [&str; 5] = [
@@ -35,7 +35,9 @@ const OF_TOPIC: [&str; 5] = [
 /// What a namespace has.
 struct OfNamespace {
     /// What happens.
-    counters: [Counter; 5],
+    counters: [Counter; 4],
+    /// What becomes of items and deliveries else.
+    fates: Fates,
     /// How long items have been ready when they are delivered.
     wait: Histogram,
     /// How long deliveries have lasted when they are acked.
@@ -44,9 +46,11 @@ struct OfNamespace {
 
 impl OfNamespace {
     fn new(name: &str) -> Self {
-        let labels = vec![Label::new("namespace", name.to_owned())];
+        let label = Label::new("namespace", name.to_owned());
+        let labels = vec![label.clone()];
         Self {
             counters: counters(&OF_NAMESPACE, &labels),
+            fates: Fates::new(&label),
             wait: histogram!("forebay_delivery_wait_seconds", labels.clone()),
             handling: histogram!("forebay_handling_seconds", labels),
         }
@@ -59,12 +63,12 @@ pub(crate) struct Traffic {
     topics_wanted: ReportedTopics,
     /// Of namespaces.
     namespaces: HashMap<Namespace, OfNamespace>,
+    /// Their names, for those who count beside the engine.
+    names: ReportedNamespaces,
     /// Of all namespaces that have none of their own.
     others: OfNamespace,
     /// Of topics.
     topics: HashMap<TopicName, [Counter; 5]>,
-    /// Their names, for those who count beside the engine.
-    names: ReportedNamespaces,
 }
 
 impl Traffic {
@@ -87,6 +91,14 @@ impl Traffic {
         }
         if let Some(counters) = self.topic(name) {
             add(counters, flow);
+        }
+    }
+
+    /// So many items or deliveries of a namespace became this.
+    pub fn became(&mut self, namespace: &Namespace, fate: Fate, count: u64) {
+        match self.namespace(namespace) {
+            Some(of_namespace) => of_namespace.fates.count(fate, count),
+            None => self.others.fates.count(fate, count),
         }
     }
 
@@ -139,7 +151,7 @@ impl Traffic {
 }
 
 /// Counters that begin at 0 together: one that is born at 3 has no increase.
-fn counters(names: &[&'static str; 5], labels: &[Label]) -> [Counter; 5] {
+fn counters<const N: usize>(names: &[&'static str; N], labels: &[Label]) -> [Counter; N] {
     names.map(|name| {
         let counter = counter!(name, labels.to_vec());
         counter.increment(0);
@@ -147,7 +159,7 @@ fn counters(names: &[&'static str; 5], labels: &[Label]) -> [Counter; 5] {
     })
 }
 
-fn add(counters: &[Counter; 5], flow: Flow) {
+fn add(counters: &[Counter], flow: Flow) {
     for (counter, count) in counters.iter().zip(flow) {
         counter.increment(count.into());
     }

@@ -59,7 +59,8 @@ impl OwnedShard {
         let Self { keys, budget, .. } = self;
         keys.stored(key, |part, item| {
             budget.release(&part.namespace, item.charge());
-            duplicates.push(Duplicate { call: part.call, index: item.index, seq });
+            let namespace = part.namespace.clone();
+            duplicates.push(Duplicate { namespace, call: part.call, index: item.index, seq });
         });
     }
 

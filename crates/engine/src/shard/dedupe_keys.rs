@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use forebay_types::Seq;
+use forebay_types::{Namespace, Seq};
 
 use super::work::{AdmittedItem, KeyHash, ShardEnqueue};
 use crate::planted::{Bug, on};
@@ -27,6 +27,8 @@ pub(super) struct DedupeKeys {
 /// An item whose key was stored by another enqueue while it waited for that.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Duplicate {
+    /// Its tenant.
+    pub namespace: Namespace,
     /// Its call.
     pub call: u64,
     /// Its position in the call.

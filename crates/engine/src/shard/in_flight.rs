@@ -4,7 +4,7 @@ use forebay_store::{
     Checkpoint, HighWaterMarks, LeaseEntry, OperationId, OperationKind, OperationProgress, OperationRow,
     ShardTopology, Sweep, Tally, TopicCounts, TopicRow,
 };
-use forebay_types::{Key, Monotonic, Refusal, Seq, State, Timestamp, TopicId};
+use forebay_types::{FailureCause, Key, Monotonic, Namespace, Refusal, Seq, State, Timestamp, TopicId};
 
 use rustc_hash::FxHashMap;
 
@@ -261,8 +261,8 @@ impl SettleRequest {
 pub(crate) enum SettleEffect {
     /// Acked or expired: its row is deleted.
     Deleted,
-    /// It becomes a dead letter.
-    DeadLettered,
+    /// It becomes a dead letter, for this cause.
+    DeadLettered(FailureCause),
     /// It is back in the delivery order.
     Ready(Key, ReadyItem),
     /// It is back once its time has come.
@@ -329,6 +329,8 @@ pub(crate) struct PlannedOperation {
     pub page: OperationPage,
     /// What the operation does.
     pub kind: OperationKind,
+    /// Whose items.
+    pub namespace: Namespace,
     /// How far it is then.
     pub progress: OperationProgress,
     /// Its items, by what becomes of them.

@@ -30,7 +30,7 @@ mod locate;
 mod locates;
 mod lost_topics;
 mod next_wake;
-mod operate;
+pub(crate) mod operate;
 mod operation_part;
 mod operation_walk;
 mod operations;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_store::{OperationId, OperationKind, OperationRow};
-use forebay_types::{Monotonic, Reason, Refusal};
+use forebay_types::{Monotonic, Namespace, Reason, Refusal};
 
 use super::{
     OwnedShard,
@@ -20,6 +20,16 @@ use crate::{
 const REST: u32 = 4;
 /// And no longer, however long the commit took: its server may have been away.
 const REST_MAX: Duration = Duration::from_secs(1);
+
+/// What an operation did.
+pub(crate) struct Operated {
+    /// What it does.
+    pub kind: OperationKind,
+    /// Whose items.
+    pub namespace: Namespace,
+    /// The items, by what became of them.
+    pub items: OperationItems,
+}
 
 impl OwnedShard {
     /// An order waits for the next batch. The error says why the caller has to wait.
@@ -72,17 +82,17 @@ impl OwnedShard {
     }
 
     /// An operation's page was committed. `shared`: calls were served by the same batch, or waited for it.
-    /// Returns what became of the items.
+    /// Returns what it did.
     pub(super) fn apply_operation(
         &mut self,
         planned: PlannedOperation,
         shared: bool,
         at: Monotonic,
-    ) -> (OperationKind, OperationItems) {
-        let PlannedOperation { page, kind, progress, items, effects } = planned;
+    ) -> Operated {
+        let PlannedOperation { page, kind, namespace, progress, items, effects } = planned;
         effects.into_iter().for_each(|effect| self.apply_effect(effect));
         let rest = if shared { (self.tenure.commit_took * REST).min(REST_MAX) } else { Duration::ZERO };
         self.operations.advance(page.id, progress, items.changed, (at, rest));
-        (kind, items)
+        Operated { kind, namespace, items }
     }
 }

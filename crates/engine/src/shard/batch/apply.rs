@@ -1,18 +1,18 @@
 //! Applies a committed batch to the shard's memory, and returns what it did. Nobody is answered before the
 //! whole batch is in memory.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use forebay_store::{DueItem, LeaseEntry, OperationKind, ShardTopology, Sweep};
-use forebay_types::{Monotonic, Seq, State, TopicName};
+use forebay_store::{DueItem, LeaseEntry, ShardTopology, Sweep};
+use forebay_types::{Monotonic, Namespace, Seq, State, TopicName};
 
 use crate::{
-    api::OperationItems,
     planted::{Bug, on},
     shard::{
         OwnedShard,
         dedupe_keys::Duplicate,
         in_flight::{Planned, PlannedPage, PlannedSettle, SettleEffect, StoredItem},
+        operate::Operated,
         rates::Flow,
         ready::item::ReadyItem,
         topics::NamedTopic,
@@ -39,12 +39,12 @@ pub(crate) struct Committed {
     pub done: Vec<Planned>,
     /// What happened in its topics.
     pub flows: Vec<(TopicName, Flow)>,
-    /// Items that the expiry sweep deleted.
-    pub expired: u64,
+    /// How many items the expiry sweep deleted, by namespace.
+    pub expired: BTreeMap<Namespace, u64>,
     /// Dead letters that were kept for long enough.
     pub dead_letters_deleted: u64,
-    /// What an operation did, and what became of its items.
-    pub operated: Option<(OperationKind, OperationItems)>,
+    /// What an operation did.
+    pub operated: Option<Operated>,
     /// Topics whose windows were read on.
     pub fetched: Vec<TopicName>,
     /// Items that waited for a key which the batch stored.
@@ -88,7 +88,7 @@ impl OwnedShard {
         self.apply_changes(&mut done);
         self.sweeps.apply(&batch);
         batch.operation_deletes.iter().for_each(|id| self.operations.forget(*id));
-        let expired = batch.page.take().map_or(0, |page| self.apply_page(page, at));
+        let expired = batch.page.take().map(|page| self.apply_page(page, at)).unwrap_or_default();
         let shared = !done.is_empty() || self.waiting_rows() > 0;
         let operated = batch.operation.take().map(|page| self.apply_operation(page, shared, at));
         self.evict();
@@ -226,9 +226,9 @@ impl OwnedShard {
         }
     }
 
-    /// A sweep's page was committed. Returns how many items expired.
-    fn apply_page(&mut self, mut planned: PlannedPage, at: Monotonic) -> u64 {
-        let (mut moved, mut expired, mut left_some) = (0, 0, false);
+    /// A sweep's page was committed. Returns how many items expired, by namespace.
+    fn apply_page(&mut self, mut planned: PlannedPage, at: Monotonic) -> BTreeMap<Namespace, u64> {
+        let (mut moved, mut expired, mut left_some) = (0, BTreeMap::new(), false);
         let (sweep, rows) = (planned.page.sweep, std::mem::take(&mut planned.page.rows));
         for (row, done) in rows.into_iter().zip(&planned.done) {
             if !done {
@@ -246,7 +246,7 @@ impl OwnedShard {
                     if !self.is_leased(row.seq) {
                         self.invalidate(row.topic, row.seq);
                         self.topics.with_window(row.topic, |window| window.remove(item.key));
-                        expired += 1;
+                        *expired.entry(self.namespace_of(row.topic)).or_default() += 1;
                     }
                 }
                 // No window holds a dead letter.

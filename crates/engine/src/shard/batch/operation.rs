@@ -112,7 +112,8 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: e
         failed: progress.failed - before.failed,
     };
     builder.rows += usize::from(items.changed == 0);
-    builder.operation = Some(PlannedOperation { page, progress, items, effects, kind: spec.kind });
+    let namespace = spec.namespace.as_str().into();
+    builder.operation = Some(PlannedOperation { page, progress, items, effects, kind: spec.kind, namespace });
 }
 
 /// One page of an operation.

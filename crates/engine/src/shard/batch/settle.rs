@@ -190,7 +190,7 @@ fn tally(tally: &mut Tally, kind: &SettleKind, effect: &SettleEffect) {
         Some(DeliveryEnd::Returned) => tally.returned += 1,
         None => {}
     }
-    tally.dead_lettered += i64::from(matches!(effect, SettleEffect::DeadLettered));
+    tally.dead_lettered += i64::from(matches!(effect, SettleEffect::DeadLettered(_)));
 }
 
 fn ack(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
@@ -318,7 +318,7 @@ fn dead_letter(
     metadata: Option<&[u8]>,
     failure: Failure,
 ) -> SettleEffect {
-    let why = failure.cause.as_str();
+    let (cause, why) = (failure.cause, failure.cause.as_str());
     let expires_at = builder.dead_letter_end(&builder.shard.name_of(lease.topic), builder.moment.now);
     builder.batch.dead_letters.push(DeadLetter {
         seq: lease.seq,
@@ -336,5 +336,5 @@ fn dead_letter(
         builder.batch.expiry_deletes.push(DueKey { at, seq: lease.seq });
     }
     builder.count(lease.topic, -1, 0, 1);
-    SettleEffect::DeadLettered
+    SettleEffect::DeadLettered(cause)
 }

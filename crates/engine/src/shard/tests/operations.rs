@@ -112,7 +112,7 @@ pub(super) fn figures(shard: &OwnedShard, number: u8) -> [u64; 5] {
 }
 
 pub(super) fn changed(committed: &Committed) -> u64 {
-    committed.operated.unwrap().1.changed
+    committed.operated.as_ref().unwrap().items.changed
 }
 
 #[test]

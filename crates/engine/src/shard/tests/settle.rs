@@ -1,7 +1,7 @@
 //! Ends of deliveries: acks, nacks, extensions, receipts of deliveries that are over, and leases that time
 //! out.
 
-use forebay_types::State;
+use forebay_types::{FailureCause, State};
 
 use super::{batch::store_leased_of, *};
 use crate::shard::work::ReplySlot;
@@ -90,7 +90,7 @@ fn an_item_that_failed_too_often_becomes_a_dead_letter() {
     let dead = &batch.dead_letters[0];
     assert_eq!((&*dead.reason, &*dead.last_error, dead.failures), ("nacked", "why", 1));
     assert_eq!((dead.deliveries, dead.died_at), (1, time(10)));
-    assert!(matches!(effects(&committed)[..], [SettleEffect::DeadLettered]));
+    assert!(matches!(effects(&committed)[..], [SettleEffect::DeadLettered(FailureCause::Nacked)]));
     assert_eq!((counts(&shard, T), window_len(&shard, T)), ((0, 0, 1), 0));
 }
 

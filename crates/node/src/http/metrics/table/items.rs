@@ -1,6 +1,6 @@
 //! Metrics of items, namespaces and topics.
 
-use super::labels::{FAR, ITEM_STATES, NAMES, NAMESPACES, OPERATION_OUTCOMES, OPERATIONS, SIDES};
+use super::labels::{CAUSES, FAR, ITEM_STATES, NAMES, NAMESPACES, OPERATION_OUTCOMES, OPERATIONS, SIDES};
 use crate::http::metrics::metric::{Kind, Metric, Values, metric};
 
 /// In the order of the documentation.
@@ -26,9 +26,53 @@ pub const ITEMS: &[Metric] = &[
     ),
     metric(
         Kind::Counter,
-        "forebay_dead_lettered_total",
+        "forebay_nacked_total",
         &[("namespace", NAMESPACES)],
-        "Items that became dead letters",
+        "Deliveries that were nacked, whatever became of the item",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_lapsed_total",
+        &[("namespace", NAMESPACES)],
+        "Deliveries whose lease ran out, whatever became of the item",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_released_total",
+        &[("namespace", NAMESPACES)],
+        "Deliveries that were given back without a failure: by their consumer, by an operation, or by the \
+         node itself, which could not deliver them",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_expired_total",
+        &[("namespace", NAMESPACES)],
+        "Items removed because their ttl was over",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_dead_lettered_total",
+        &[("namespace", NAMESPACES), ("cause", CAUSES)],
+        "Items that became dead letters, by how their last delivery ended",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_redriven_total",
+        &[("namespace", NAMESPACES)],
+        "Dead letters that operations made items again",
+    ),
+    metric(Kind::Counter, "forebay_purged_total", &[("namespace", NAMESPACES)], "Items that purges removed"),
+    metric(
+        Kind::Counter,
+        "forebay_cancelled_total",
+        &[("namespace", NAMESPACES)],
+        "Items and dead letters that were cancelled",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_duplicates_total",
+        &[("namespace", NAMESPACES)],
+        "Items that were not stored, since another one had been under their dedupe key",
     ),
     metric(
         Kind::Histogram,
@@ -41,19 +85,6 @@ pub const ITEMS: &[Metric] = &[
         "forebay_handling_seconds",
         &[("namespace", NAMESPACES)],
         "How long a delivery had lasted when it was acked",
-    ),
-    metric(
-        Kind::Counter,
-        "forebay_nacked_total",
-        &[],
-        "Deliveries nacked or released whose item waits again; the node itself releases what it could \
-         not deliver",
-    ),
-    metric(
-        Kind::Counter,
-        "forebay_lease_timeouts_total",
-        &[],
-        "Deliveries whose lease ran out and whose item waits again",
     ),
     metric(Kind::Counter, "forebay_extended_total", &[], "Leases extended"),
     metric(
@@ -68,10 +99,7 @@ pub const ITEMS: &[Metric] = &[
         &[],
         "Namespaces without topics of whose counts a shard kept no more, because it had too many of them",
     ),
-    metric(Kind::Counter, "forebay_purged_total", &[], "Items that purges removed"),
-    metric(Kind::Counter, "forebay_cancelled_total", &[], "Items and dead letters that were cancelled"),
     metric(Kind::Counter, "forebay_updated_total", &[], "Items that got other values by an update"),
-    metric(Kind::Counter, "forebay_redriven_total", &[], "Dead letters that operations made items again"),
     metric(
         Kind::Counter,
         "forebay_operation_items_total",
@@ -85,7 +113,6 @@ pub const ITEMS: &[Metric] = &[
         &[("operation", Values::Fixed(&[""]))],
         "Standstill of an operation, from one minute on; with an empty label the longest of others",
     ),
-    metric(Kind::Counter, "forebay_expired_total", &[], "Items removed because their ttl was over"),
     metric(Kind::Counter, "forebay_topics_refused_total", &[], "Items refused with TOO_MANY_TOPICS"),
     metric(
         Kind::Gauge,

@@ -1,6 +1,7 @@
 //! What the labels of metrics may be.
 
 use forebay_engine::Reported;
+use forebay_types::FailureCause;
 
 use crate::{
     grpc::{PROTOCOLS as PROTOCOL_NAMES, SERVICES as SERVICE_NAMES},
@@ -36,6 +37,12 @@ pub const NODE_STATES: Values = Fixed(&["live", "draining", "silent", "unreached
 pub const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
 /// The sweeps of a shard.
 pub const SWEEPS: Values = Fixed(&["due", "expiry"]);
+/// How the last delivery of a dead letter ended.
+pub const CAUSES: Values = Fixed(&[
+    FailureCause::Nacked.as_str(),
+    FailureCause::LeaseEnded.as_str(),
+    FailureCause::DeadLettered.as_str(),
+]);
 /// What operations do.
 pub const OPERATIONS: Values =
     Fixed(&["purge", "delete-dead", "redrive", "reset-leases", "cancel", "update"]);
