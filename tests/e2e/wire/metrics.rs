@@ -213,6 +213,10 @@ async fn namespaces_and_topics_have_their_figures() {
     let count = |name: &str| of(&format!("forebay_{name}_seconds_count"), "");
     assert_eq!(wire.metric(&count("delivery_wait")).await, 2.0);
     assert_eq!(wire.metric(&count("handling")).await, 1.0, "the other one was not acked");
+    let of_topic = |part: &str| of(&format!("forebay_topic_delivery_wait_seconds_{part}"), ",topic=\"t\"");
+    assert_eq!(wire.metric(&of_topic("count")).await, 2.0);
+    let bound = of("forebay_topic_delivery_wait_seconds_bucket", ",topic=\"t\",le=\"3600\"");
+    assert_eq!(wire.metric(&bound).await, 2.0);
     let others = "forebay_enqueued_total{namespace=\"(others)\"}";
     assert!(wire.page("/metrics").await.contains(&format!("{others} 0\n")));
 }

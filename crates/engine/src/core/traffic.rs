@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use forebay_types::{Namespace, TopicName};
+use forebay_types::{Namespace, Topic, TopicName};
 use metrics::{Counter, Histogram, Label, counter, histogram};
 
 use super::fates::{Fate, Fates};
@@ -44,6 +44,25 @@ struct OfNamespace {
     handling: Histogram,
 }
 
+/// What a topic has.
+struct OfTopic {
+    /// What happens.
+    counters: [Counter; 5],
+    /// How long items have been ready when they are delivered.
+    wait: Histogram,
+}
+
+impl OfTopic {
+    fn new(name: &TopicName) -> Self {
+        let label = |label, name: &str| Label::new(label, name.to_owned());
+        let labels = vec![label("namespace", &name.namespace), label("topic", &name.topic)];
+        Self {
+            counters: counters(&OF_TOPIC, &labels),
+            wait: histogram!("forebay_topic_delivery_wait_seconds", labels),
+        }
+    }
+}
+
 impl OfNamespace {
     fn new(name: &str) -> Self {
         let label = Label::new("namespace", name.to_owned());
@@ -68,7 +87,7 @@ pub(crate) struct Traffic {
     /// Of all namespaces that have none of their own.
     others: OfNamespace,
     /// Of topics.
-    topics: HashMap<TopicName, [Counter; 5]>,
+    topics: HashMap<TopicName, OfTopic>,
 }
 
 impl Traffic {
@@ -89,8 +108,8 @@ impl Traffic {
             Some(of_namespace) => add(&of_namespace.counters, flow),
             None => add(&self.others.counters, flow),
         }
-        if let Some(counters) = self.topic(name) {
-            add(counters, flow);
+        if let Some(of_topic) = self.topic(name) {
+            add(&of_topic.counters, flow);
         }
     }
 
@@ -102,10 +121,17 @@ impl Traffic {
         }
     }
 
-    /// Items of a namespace are delivered that have been ready for so long.
-    pub fn delivered(&self, namespace: &Namespace, waits: impl Iterator<Item = Duration>) {
+    /// Items of a namespace are delivered: of these topics, and ready for so long.
+    pub fn delivered(&self, namespace: &Namespace, waits: &[(Topic, Duration)]) {
         let of_namespace = self.of(namespace);
-        waits.for_each(|wait| of_namespace.wait.record(wait));
+        for of_one in waits.chunk_by(|(one, _), (other, _)| one == other) {
+            let name = of_one.first().map(|(topic, _)| TopicName::new(namespace.clone(), topic.clone()));
+            let of_topic = name.and_then(|name| self.topics.get(&name));
+            for (_, wait) in of_one {
+                of_namespace.wait.record(*wait);
+                of_topic.into_iter().for_each(|of_topic| of_topic.wait.record(*wait));
+            }
+        }
     }
 
     /// A delivery is acked that has lasted for so long.
@@ -135,17 +161,15 @@ impl Traffic {
         }
     }
 
-    /// The counters of a topic. `None`: there is no room for it, or it is not wanted.
-    fn topic(&mut self, name: &TopicName) -> Option<&[Counter; 5]> {
+    /// What a topic has. `None`: there is no room for it, or it is not wanted.
+    fn topic(&mut self, name: &TopicName) -> Option<&OfTopic> {
         let Self { topics_wanted, topics, .. } = self;
         let has_room = topics.len() < topics_wanted.most;
         match topics.entry(name.clone()) {
             Entry::Occupied(known) => Some(known.into_mut()),
-            Entry::Vacant(vacant) => (has_room && topics_wanted.has(name)).then(|| {
-                let label = |label, name: &str| Label::new(label, name.to_owned());
-                let labels = [label("namespace", &name.namespace), label("topic", &name.topic)];
-                &*vacant.insert(counters(&OF_TOPIC, &labels))
-            }),
+            Entry::Vacant(vacant) => {
+                (has_room && topics_wanted.has(name)).then(|| &*vacant.insert(OfTopic::new(name)))
+            }
         }
     }
 }

@@ -99,13 +99,13 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
             leased => {
                 let ready = Timestamp::from_micros(reserved.key.rank);
                 let item = hand_out(core, index, reserved, &leased);
-                waits.extend(item.is_some().then(|| now.since(ready)));
+                waits.extend(item.iter().map(|item| (item.delivered.topic.clone(), now.since(ready))));
                 items.extend(item);
             }
         }
     }
     if let Some(poll) = core.polls.get(poll) {
-        core.traffic.delivered(&poll.call.namespace, waits.into_iter());
+        core.traffic.delivered(&poll.call.namespace, &waits);
     }
     share_ended(core, index, poll, items);
 }

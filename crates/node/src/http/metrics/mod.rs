@@ -26,6 +26,8 @@ const BUCKETS_WAIT: [f64; 19] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0,
     3_600.0, 14_400.0,
 ];
+/// Histogram bounds of the same of each topic: few, since a thousand topics have them.
+const BUCKETS_TOPIC_WAIT: [f64; 8] = [0.01, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0, 3_600.0];
 /// Histogram bounds of how long deliveries last.
 const BUCKETS_HANDLING: [f64; 16] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0];
@@ -52,6 +54,7 @@ pub fn recorder(shards: &[ShardId]) -> Result<PrometheusHandle, MetricsError> {
     let builder = PrometheusBuilder::new()
         .set_buckets(&BUCKETS_SECONDS)?
         .set_buckets_for_metric(named("forebay_delivery_wait_seconds"), &BUCKETS_WAIT)?
+        .set_buckets_for_metric(named("forebay_topic_delivery_wait_seconds"), &BUCKETS_TOPIC_WAIT)?
         .set_buckets_for_metric(named("forebay_handling_seconds"), &BUCKETS_HANDLING)?
         .set_buckets_for_metric(named("forebay_batch_rows"), &BUCKETS_ROWS)?;
     let handle = builder.install_recorder()?;

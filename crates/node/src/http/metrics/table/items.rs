@@ -170,6 +170,12 @@ pub const ITEMS: &[Metric] = &[
         "Items that became dead letters",
     ),
     metric(
+        Kind::Histogram,
+        "forebay_topic_delivery_wait_seconds",
+        &[("namespace", NAMES), ("topic", NAMES)],
+        "How long an item had been ready when it was delivered",
+    ),
+    metric(
         Kind::Gauge,
         "forebay_topic_items",
         &[("namespace", NAMES), ("topic", NAMES), ("state", ITEM_STATES)],
