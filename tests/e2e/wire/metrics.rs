@@ -132,6 +132,10 @@ async fn every_counter_is_there_from_the_start() {
     assert_eq!(value("forebay_take_overs_total", "shard=\"2\""), Some(1.0));
     assert_eq!(value("forebay_limit_refusals_total", "limit=\"engine.calls\""), Some(0.0));
     assert!(value("process_cpu_seconds_total", "").is_some_and(|seconds| seconds > 0.0));
+    assert_eq!(value("forebay_sweep_moved_rows_total", "shard=\"2\",sweep=\"retention\""), Some(0.0));
+    assert_eq!(value("forebay_sweep_lag_seconds", "shard=\"2\",sweep=\"due\""), Some(0.0));
+    let servers = &families["forebay_database_up"].samples;
+    assert!(!servers.is_empty() && servers.values().all(|up| *up == 1.0), "{servers:?}");
 }
 
 #[tokio::test]

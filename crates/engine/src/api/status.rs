@@ -199,6 +199,9 @@ pub struct SweepStatus {
     pub moved: u64,
     /// Where it continues, in microseconds since the Unix epoch.
     pub checkpoint_micros: i64,
+    /// The time of the first row that it has not moved, as far as it is known, in microseconds since the Unix
+    /// epoch. Absent: there is none, or it has not looked yet.
+    pub next_micros: Option<i64>,
 }
 
 /// One topic over all shards of the node, for operators.

@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 
 use forebay_store::TopicCounts;
-use forebay_types::{Key, Monotonic, TopicId, TopicName};
+use forebay_types::{Key, Monotonic, Timestamp, TopicId, TopicName};
 
 use super::OwnedShard;
 use crate::api::{Counted, Rates, ShardStatus, SweepStatus};
@@ -99,6 +99,7 @@ impl OwnedShard {
                 name: sweeper.sweep.name().to_owned(),
                 moved: sweeper.moved,
                 checkpoint_micros: sweeper.checkpoint.as_micros(),
+                next_micros: sweeper.next().map(Timestamp::as_micros),
             })
             .into();
         status

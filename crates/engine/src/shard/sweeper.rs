@@ -41,6 +41,8 @@ pub(super) struct Sweeper {
     scan: Option<Scan>,
     /// Rows moved since the shard was taken over.
     pub moved: u64,
+    /// A scan has ended: before that the checkpoint says nothing of the first row.
+    has_looked: bool,
 }
 
 /// A scan under way, or its page on the way to a batch.
@@ -67,6 +69,7 @@ impl Sweeper {
             not_before: Monotonic::default(),
             scan: None,
             moved: 0,
+            has_looked: false,
         }
     }
 
@@ -112,10 +115,17 @@ impl Sweeper {
         self.not_before = at.plus(FAILED_PAUSE);
     }
 
+    /// The time of the first row that it has not moved, of those that it can. `None`: there is none, or it
+    /// has not looked yet.
+    pub fn next(&self) -> Option<Timestamp> {
+        Some(self.next).filter(|next| self.has_looked && *next != Timestamp::MAX)
+    }
+
     /// The scan found nothing. `next` is the earliest row behind it.
     fn nothing(&mut self, next: Option<Timestamp>) {
         let low = self.scan.take().map_or(Timestamp::MAX, |scan| scan.low);
         self.next = next.unwrap_or(Timestamp::MAX).min(low);
+        self.has_looked = true;
     }
 
     /// How far the scan named `read` looks, if it is the one under way.
@@ -141,6 +151,7 @@ impl Sweeper {
         self.checkpoint = planned.checkpoint;
         self.cursor = planned.cursor;
         self.next = planned.cursor;
+        self.has_looked = true;
         self.moved += moved as u64;
         if left_some {
             self.not_before = at.plus(LEFT_OVER_PAUSE);

@@ -101,6 +101,29 @@ fn a_due_item_becomes_ready() {
 }
 
 #[test]
+fn a_sweep_knows_since_when_the_first_row_waits() {
+    let mut shard = shard();
+    let next = |shard: &OwnedShard| shard.status().sweeps[1].next_micros;
+    let keys = store(&mut shard, 0, vec![item_expiring(50), item_expiring(80)]);
+    assert_eq!(next(&shard), None, "it has not looked");
+    scan_nothing(&mut shard, Sweep::Due, 60);
+    scan(&mut shard, Sweep::Expiry, 2, 60);
+    let page = vec![due(50, keys[0], false)];
+    shard.scanned(Sweep::Expiry, 2, page, None);
+    assert_eq!(run(&mut shard, 60).1.expired.len(), 1);
+    scan_nothing(&mut shard, Sweep::Retention, 60);
+    scan(&mut shard, Sweep::Expiry, 3, 70);
+    shard.scanned(Sweep::Expiry, 3, Vec::new(), Some(time(80)));
+    assert_eq!(next(&shard), Some(time(80).as_micros()));
+    scan(&mut shard, Sweep::Expiry, 4, 90);
+    shard.scanned(Sweep::Expiry, 4, vec![due(80, keys[1], false)], None);
+    run(&mut shard, 90);
+    scan(&mut shard, Sweep::Expiry, 5, 95);
+    shard.scanned(Sweep::Expiry, 5, Vec::new(), None);
+    assert_eq!(next(&shard), None, "there is none");
+}
+
+#[test]
 fn an_expired_item_is_deleted() {
     let mut shard = shard();
     let keys = store(&mut shard, 0, vec![item_expiring(50), item(0)]);

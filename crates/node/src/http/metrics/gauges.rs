@@ -7,6 +7,7 @@ use std::{
 
 use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status};
 use forebay_membership::{ClusterState, Presence};
+use forebay_store::Sweep;
 use forebay_types::Timestamp;
 use metrics::{counter, gauge};
 
@@ -33,7 +34,7 @@ pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)>
     cluster(node.cluster.as_ref().map(|cluster| cluster.borrow().clone()).as_deref());
     let mut seconds = Vec::new();
     if let Some(status) = status {
-        engine(status);
+        engine(status, node.clock.wall());
         super::topics::set(&node.metrics.history.latest(), status.topic_count, node.clock.wall());
         seconds.push(("forebay_loop_busy_seconds_total", status.turns.busy().as_secs_f64()));
     }
@@ -91,31 +92,32 @@ fn cluster(cluster: Option<&ClusterState>) {
     }
 }
 
-fn engine(status: &Status) {
+fn engine(status: &Status, now: Timestamp) {
     gauge!("forebay_polls_waiting").set(status.polls as f64);
     gauge!("forebay_paused", "side" => "enqueue").set(status.paused_enqueue as f64);
     gauge!("forebay_paused", "side" => "dequeue").set(status.paused_dequeue as f64);
     gauge!("forebay_topics").set(status.topic_count as f64);
     counter!("forebay_loop_turns_total").absolute(status.turns.count);
     gauge!("forebay_loop_longest_turn_seconds").set(status.turns.longest().as_secs_f64());
-    status.shards.iter().for_each(shard);
-    forget(&status.shards);
+    status.shards.iter().for_each(|status| shard(status, now));
+    super::servers::set(&status.shards);
+    forget(&status.shards, now);
 }
 
 /// A shard that was removed has nothing any more. A gauge that nobody sets would keep its last value. That it
 /// has no owner is right: 0 would raise an alarm until the process ends.
-fn forget(shards: &[ShardStatus]) {
+fn forget(shards: &[ShardStatus], now: Timestamp) {
     static SHOWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
-    let now: BTreeSet<u32> = shards.iter().map(|shard| shard.id).collect();
+    let present: BTreeSet<u32> = shards.iter().map(|shard| shard.id).collect();
     let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    for id in shown.difference(&now) {
-        shard(&ShardStatus { id: *id, ..ShardStatus::default() });
+    for id in shown.difference(&present) {
+        shard(&ShardStatus { id: *id, ..ShardStatus::default() }, now);
         gauge!("forebay_shard_owned", "shard" => id.to_string()).set(f64::NAN);
     }
-    *shown = now;
+    *shown = present;
 }
 
-fn shard(shard: &ShardStatus) {
+fn shard(shard: &ShardStatus, now: Timestamp) {
     let id = shard.id.to_string();
     let figures = [
         ("forebay_shard_owned", f64::from(shard.state == ShardState::Owned)),
@@ -124,10 +126,16 @@ fn shard(shard: &ShardStatus) {
         ("forebay_shard_epoch", shard.epoch as f64),
         ("forebay_shard_index_bytes", shard.index_bytes as f64),
         ("forebay_shard_last_commit_seconds", shard.commit_micros as f64 / 1e6),
-        ("forebay_shard_clock_offset_seconds", shard.clock_offset_micros as f64 / 1e6),
     ];
     for (name, value) in figures {
         gauge!(name, "shard" => id.clone()).set(value);
+    }
+    // A shard that others own has no sweeps here.
+    for name in Sweep::ALL.map(Sweep::name) {
+        let sweep = shard.sweeps.iter().find(|sweep| sweep.name == name);
+        let next = sweep.and_then(|sweep| sweep.next_micros).map(Timestamp::from_micros);
+        let lag = next.map_or(0.0, |next| now.since(next).as_secs_f64());
+        gauge!("forebay_sweep_lag_seconds", "shard" => id.clone(), "sweep" => name).set(lag);
     }
     let items = [
         ("ready", shard.ready),

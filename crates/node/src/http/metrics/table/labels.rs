@@ -36,7 +36,9 @@ pub const NODE_STATES: Values = Fixed(&["live", "draining", "silent", "unreached
 /// What a breaker may be.
 pub const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
 /// The sweeps of a shard.
-pub const SWEEPS: Values = Fixed(&["due", "expiry"]);
+pub const SWEEPS: Values = Fixed(&["due", "expiry", "retention"]);
+/// Database servers, as shards name them: `host:port`, or a folder.
+pub const SERVERS: Values = Fixed(&[]);
 /// How the last delivery of a dead letter ended.
 pub const CAUSES: Values = Fixed(&[
     FailureCause::Nacked.as_str(),

@@ -1,6 +1,6 @@
 //! Metrics of shards and their databases.
 
-use super::labels::{ITEM_STATES, PHASES, SWEEPS};
+use super::labels::{ITEM_STATES, PHASES, SERVERS, SWEEPS};
 use crate::http::metrics::metric::{Kind, Metric, Values::Shards, metric};
 
 /// In the order of the documentation.
@@ -34,9 +34,15 @@ pub const SHARDS: &[Metric] = &[
     metric(Kind::Gauge, "forebay_shard_index_bytes", &[("shard", Shards)], "Ready index and cached bodies"),
     metric(
         Kind::Gauge,
-        "forebay_shard_clock_offset_seconds",
-        &[("shard", Shards)],
-        "How far the database server's clock is ahead of node time",
+        "forebay_database_up",
+        &[("server", SERVERS)],
+        "0 if no shard of a database server answers this node",
+    ),
+    metric(
+        Kind::Gauge,
+        "forebay_clock_offset_seconds",
+        &[("server", SERVERS)],
+        "How far the database server's clock is ahead of node time, 0 if this node does not know it",
     ),
     metric(
         Kind::Histogram,
@@ -100,6 +106,13 @@ pub const SHARDS: &[Metric] = &[
         "forebay_vanished_items_total",
         &[],
         "Items of the ready index that were not in the store",
+    ),
+    metric(
+        Kind::Gauge,
+        "forebay_sweep_lag_seconds",
+        &[("shard", Shards), ("sweep", SWEEPS)],
+        "For how long the first row has waited that a sweep could have moved, 0 if there is none, and on \
+         nodes that do not own the shard",
     ),
     metric(
         Kind::Counter,
