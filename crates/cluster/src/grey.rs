@@ -27,6 +27,11 @@ impl GreyNodes {
                 grey.insert(node.name.clone(), since);
             }
         }
+        // Where most are grey nobody knows which are cut off. Once they reach each other again they find that
+        // out one after the other, and the last of them has been grey for no time then.
+        if 2 * grey.len() > live.len() {
+            grey.values_mut().for_each(|since| *since = now);
+        }
         self.0 = grey;
     }
 
@@ -77,6 +82,22 @@ mod tests {
         assert_eq!(grey.since(&name("a")), None);
         grey.observe(&reports, |_| true, at(7));
         assert_eq!(grey.since(&name("a")), Some(at(7)), "it was reached in between");
+    }
+
+    #[test]
+    fn nodes_that_were_all_cut_off_from_each_other_vote_none_out_when_they_meet_again() {
+        let mut grey = GreyNodes::default();
+        let apart = nodes(&[("a", &["b", "c"]), ("b", &["a", "c"]), ("c", &["a", "b"])]);
+        for second in 1..=30 {
+            grey.observe(&apart, |_| true, at(second));
+        }
+        assert_eq!(grey.since(&name("c")), Some(at(30)), "it is grey, and for no time");
+        // One of them has found the others.
+        let met = nodes(&[("a", &["b", "c"]), ("b", &["a", "c"]), ("c", &[])]);
+        for second in [31, 35] {
+            grey.observe(&met, |_| true, at(second));
+            assert_eq!((grey.since(&name("a")), grey.since(&name("c"))), (None, Some(at(30))));
+        }
     }
 
     #[test]
