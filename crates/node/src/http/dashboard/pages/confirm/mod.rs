@@ -1,5 +1,6 @@
 //! The question before something that loses or moves items: how many, which, and what becomes of them.
 
+mod cancel_form;
 mod of_item;
 mod of_items;
 

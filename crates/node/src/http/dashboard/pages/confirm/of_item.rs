@@ -3,15 +3,17 @@
 use forebay_proto::v1::{GetItemRequest, Item, ItemState, ItemView};
 use maud::{Markup, html};
 
-use super::super::super::{
-    act,
-    asked::Asked,
-    bulk::word,
-    links::{self, link},
-    live::Live,
-    show::Shown,
-    texts::{bytes, time},
-    trouble::Trouble,
+use super::{
+    super::super::{
+        asked::Asked,
+        bulk::word,
+        links::{self, link},
+        live::Live,
+        show::Shown,
+        texts::{bytes, time},
+        trouble::Trouble,
+    },
+    cancel_form::cancel_form,
 };
 
 /// Makes the page.
@@ -71,14 +73,7 @@ fn facts(asked: &Asked, item: &Item) -> Markup {
 fn form(asked: &Asked, item: &Item) -> Markup {
     let (namespace, id) = (asked.namespace(), item.item_id.as_str());
     let fields = [("ns", namespace), ("id", id), ("name", item.topic.as_str())];
-    let inside = html! {
-        label { "Reason, for the audit log " input name="reason" maxlength="500" size="40"; }
-        div.actions {
-            a.button href=(link("item", &[("ns", namespace), ("id", id)])) autofocus { "Go back" }
-            button.danger { "Cancel 1 item" }
-        }
-    };
-    html! { div.form { (act::form(asked, "cancel-item", &fields, inside)) } }
+    cancel_form(asked, &fields, &link("item", &[("ns", namespace), ("id", id)]))
 }
 
 #[cfg(test)]

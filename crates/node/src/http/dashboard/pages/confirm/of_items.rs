@@ -3,15 +3,17 @@
 use forebay_proto::v1::{CancelItemResult, CancelItemsRequest, ItemState};
 use maud::{Markup, html};
 
-use super::super::super::{
-    act,
-    asked::Asked,
-    bulk::word,
-    links::{self, link},
-    live::Live,
-    show::Shown,
-    texts::counted,
-    trouble::Trouble,
+use super::{
+    super::super::{
+        asked::Asked,
+        bulk::word,
+        links::{self, link},
+        live::Live,
+        show::Shown,
+        texts::counted,
+        trouble::Trouble,
+    },
+    cancel_form::cancel_form,
 };
 
 /// Makes the page. `ids`: at least one.
@@ -69,14 +71,7 @@ fn why(one: &CancelItemResult) -> &str {
 fn form(asked: &Asked, there: &[&CancelItemResult], back: &str) -> Markup {
     let mut fields = vec![("ns", asked.namespace()), ("name", asked.fields.get("name"))];
     fields.extend(there.iter().map(|one| ("id", one.item_id.as_str())));
-    let inside = html! {
-        label { "Reason, for the audit log " input name="reason" maxlength="500" size="40"; }
-        div.actions {
-            a.button href=(back) autofocus { "Go back" }
-            button.danger { "Cancel " (counted(there.len() as u64, "item")) }
-        }
-    };
-    html! { div.form { (act::form(asked, "cancel-item", &fields, inside)) } }
+    cancel_form(asked, &fields, back)
 }
 
 #[cfg(test)]

@@ -1,0 +1,18 @@
+//! The form that cancels items, and the way back.
+
+use maud::{Markup, html};
+
+use super::super::super::{act, asked::Asked, texts::counted};
+
+/// Cancels the items whose ids are among these fields.
+pub fn cancel_form(asked: &Asked, fields: &[(&str, &str)], back: &str) -> Markup {
+    let items = fields.iter().filter(|(name, _)| *name == "id").count();
+    let inside = html! {
+        label { "Reason, for the audit log " input name="reason" maxlength="500" size="40"; }
+        div.actions {
+            a.button href=(back) autofocus { "Go back" }
+            button.danger { "Cancel " (counted(items as u64, "item")) }
+        }
+    };
+    html! { div.form { (act::form(asked, "cancel-item", fields, inside)) } }
+}
