@@ -231,8 +231,22 @@ mod tests {
     use forebay_store::SqliteCatalog;
     use forebay_types::{ClusterId, SystemClock};
     use prost_reflect::DescriptorPool;
+    use tempfile::TempDir;
 
     use super::*;
+
+    /// A catalog, and the folder in which it is.
+    async fn migrated() -> (TempDir, Arc<dyn Catalog>) {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
+        catalog.migrate(ClusterId::default()).await.unwrap();
+        (folder, catalog)
+    }
+
+    /// Keeps answers in this catalog.
+    fn repeats_in(catalog: Arc<dyn Catalog>, call_timeout: Duration) -> Arc<Repeats> {
+        Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10, call_timeout)
+    }
 
     /// The answer that is there already, or what the call is to be made under.
     async fn begin(repeats: &Repeats, method: &str, request: &[u8]) -> Result<Begun, Refusal> {
@@ -253,10 +267,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_is_answered_as_the_first_time_and_one_without_effect_is_made_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
-        catalog.migrate(ClusterId::default()).await.unwrap();
-        let repeats = Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10, CALL);
+        let (_folder, catalog) = migrated().await;
+        let repeats = repeats_in(catalog, CALL);
         let refused = first(&repeats, "PutTopic").await.end(tonic::Status::aborted("no").into_http()).await;
         assert_eq!(refused.1, ROW_BYTES);
         let (_, kept) = first(&repeats, "PauseTopic").await.end(answer_of(b"paused")).await;
@@ -277,10 +289,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_waits_for_another_one_with_its_id() {
-        let folder = tempfile::tempdir().unwrap();
-        let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
-        catalog.migrate(ClusterId::default()).await.unwrap();
-        let repeats = Repeats::new(Some(catalog.clone()), Arc::new(SystemClock::default()), 10, CALL);
+        let (_folder, catalog) = migrated().await;
+        let repeats = repeats_in(catalog.clone(), CALL);
         let call = first(&repeats, "PauseTopic").await;
         let mut waits = Box::pin(begin(&repeats, "PauseTopic", REQUEST));
         assert!(
@@ -291,7 +301,7 @@ mod tests {
         assert!(matches!(waits.await, Ok(Begun::Answered(_))));
 
         // Given up, or with a node that died: nobody knows what became of it.
-        let other = Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10, Duration::ZERO);
+        let other = repeats_in(catalog, Duration::ZERO);
         let given_up = async |repeats: &Repeats| repeats.begin("PutTopic", "up", REQUEST, &holder("1")).await;
         drop(given_up(&repeats).await);
         let Ok(Begun::First(call)) = given_up(&repeats).await else { panic!("it is made again") };
@@ -305,10 +315,8 @@ mod tests {
     /// Each waits in the catalog.
     #[tokio::test]
     async fn so_many_wait_and_no_more() {
-        let folder = tempfile::tempdir().unwrap();
-        let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
-        catalog.migrate(ClusterId::default()).await.unwrap();
-        let repeats = Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10, CALL);
+        let (_folder, catalog) = migrated().await;
+        let repeats = repeats_in(catalog, CALL);
         let _call = first(&repeats, "PauseTopic").await;
         let calls = (0..=WAITING_MAX).map(|_| begin(&repeats, "PauseTopic", REQUEST));
         let (answer, ..) = futures_util::future::select_all(calls.map(Box::pin)).await;
@@ -326,17 +334,15 @@ mod tests {
         assert!(catalog.end_request(&[1; 32], &RequestEnd::NoEffect).await.is_err(), "it has no table");
         let (answer, _) = call.end(answer_of(b"paused")).await;
         assert_eq!(read_answer(answer).await.1.as_deref(), Some(&b"paused"[..]));
-        let repeats = Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10, CALL);
+        let repeats = repeats_in(catalog, CALL);
         let refusal = begin(&repeats, "PauseTopic", REQUEST).await.err().unwrap();
         assert_eq!(refusal.reason, Reason::CatalogUnavailable);
     }
 
     #[tokio::test]
     async fn a_secret_is_not_kept_and_a_long_answer_neither() {
-        let folder = tempfile::tempdir().unwrap();
-        let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
-        catalog.migrate(ClusterId::default()).await.unwrap();
-        let repeats = Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10, CALL);
+        let (_folder, catalog) = migrated().await;
+        let repeats = repeats_in(catalog, CALL);
         let long = answer_of(&vec![1; ANSWER_BYTES + 1]);
         assert_eq!(first(&repeats, "ApplySettings").await.end(long).await.1, ROW_BYTES);
         let told = first(&repeats, "CreateToken").await.end(answer_of(b"secret")).await;
