@@ -69,6 +69,8 @@ pub struct NamedCall {
     catalog: Arc<dyn Catalog>,
     /// Names it.
     id: [u8; 32],
+    /// When it began: its row says so as long as no other call has taken its place.
+    begun_at: Timestamp,
     /// It counts as one that began then if it is given up.
     over: Timestamp,
     /// Its answer has a secret.
@@ -118,7 +120,8 @@ impl Repeats {
                 // Whoever began it may have died before its effect, and none of these calls does harm twice.
                 RequestFound::First => {
                     let over = over_before.minus(Duration::from_micros(1));
-                    return Ok(Begun::First(NamedCall { catalog, id, over, is_secret, has_ended: false }));
+                    let call = NamedCall { catalog, id, begun_at, over, is_secret, has_ended: false };
+                    return Ok(Begun::First(call));
                 }
                 RequestFound::UnderWay => {
                     turn = match turn {
@@ -170,9 +173,10 @@ impl NamedCall {
     /// Writes down how the call ended.
     fn write(&mut self, end: RequestEnd) -> impl Future<Output = ()> + use<> {
         self.has_ended = true;
-        let (catalog, id) = (self.catalog.clone(), self.id);
+        let (catalog, id, begun_at) = (self.catalog.clone(), self.id, self.begun_at);
         async move {
-            let why = match tokio::time::timeout(CATALOG_TIMEOUT, catalog.end_request(&id, &end)).await {
+            let ended = catalog.end_request(&id, begun_at, &end);
+            let why = match tokio::time::timeout(CATALOG_TIMEOUT, ended).await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => format!("no answer within {CATALOG_TIMEOUT:?}"),
@@ -306,8 +310,9 @@ mod tests {
         drop(given_up(&repeats).await);
         let Ok(Begun::First(call)) = given_up(&repeats).await else { panic!("it is made again") };
         let Ok(Begun::First(again)) = given_up(&other).await else { panic!("it is over") };
+        // Its place was taken: how it ends is not how the other one does.
+        call.end(tonic::Status::aborted("late").into_http()).await;
         again.end(answer_of(b"put")).await;
-        call.end(answer_of(b"late")).await;
         let Ok(Begun::Answered(answer)) = given_up(&repeats).await else { panic!("it was answered") };
         assert_eq!(read_answer(answer).await.1.as_deref(), Some(&b"put"[..]));
     }
@@ -328,10 +333,10 @@ mod tests {
     async fn an_answer_that_can_not_be_kept_is_given() {
         let folder = tempfile::tempdir().unwrap();
         let catalog = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
-        let over = Timestamp::from_micros(1);
+        let (id, begun_at, over) = ([1; 32], Timestamp::from_micros(2), Timestamp::from_micros(1));
         let call =
-            NamedCall { catalog: catalog.clone(), id: [1; 32], over, is_secret: false, has_ended: false };
-        assert!(catalog.end_request(&[1; 32], &RequestEnd::NoEffect).await.is_err(), "it has no table");
+            NamedCall { catalog: catalog.clone(), id, begun_at, over, is_secret: false, has_ended: false };
+        assert!(catalog.end_request(&id, begun_at, &RequestEnd::NoEffect).await.is_err(), "it has no table");
         let (answer, _) = call.end(answer_of(b"paused")).await;
         assert_eq!(read_answer(answer).await.1.as_deref(), Some(&b"paused"[..]));
         let repeats = repeats_in(catalog, CALL);

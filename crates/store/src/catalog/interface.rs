@@ -127,8 +127,14 @@ pub trait Catalog: Send + Sync + 'static {
     /// Notes that a call begins under a request id, and says what is known of earlier ones.
     async fn begin_request(&self, request: &NewRequest) -> Result<RequestFound, StoreError>;
 
-    /// Notes how such a call ended, unless an answer is kept.
-    async fn end_request(&self, id: &[u8; 32], end: &RequestEnd) -> Result<(), StoreError>;
+    /// Notes how the call ended that began at this time. If an answer is kept, or another call with its id
+    /// has taken its place, nothing changes.
+    async fn end_request(
+        &self,
+        id: &[u8; 32],
+        begun_at: Timestamp,
+        end: &RequestEnd,
+    ) -> Result<(), StoreError>;
 
     /// Deletes calls that began before a time: the oldest, and so many at most, with those of the same
     /// moment. Returns how many there were.

@@ -9,7 +9,7 @@ pub struct NewRequest {
     pub id: [u8; 32],
     /// SHA-256 of the method and the request.
     pub digest: [u8; 32],
-    /// Now.
+    /// Now. Of calls with one id at one moment the first to come is the first.
     pub begun_at: Timestamp,
     /// A call without an answer that began earlier is over, and nobody knows what became of it.
     pub over_before: Timestamp,

@@ -1,5 +1,7 @@
 //! Calls with a request id: begun, ended, and deleted when they are old.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use async_trait::async_trait;
 use forebay_types::Timestamp;
 
@@ -14,7 +16,19 @@ use crate::{
 };
 
 /// Notes that a call begins, unless it has begun before.
-pub(super) struct BeginRequest<'a>(pub(super) &'a NewRequest);
+pub(super) struct BeginRequest<'a> {
+    /// The call.
+    request: &'a NewRequest,
+    /// Its row may be there already: the answer to COMMIT was lost.
+    may_be_there: AtomicBool,
+}
+
+impl<'a> BeginRequest<'a> {
+    /// Of a call that has not been noted yet.
+    pub(super) fn new(request: &'a NewRequest) -> Self {
+        Self { request, may_be_there: AtomicBool::new(false) }
+    }
+}
 
 #[async_trait]
 impl Change for BeginRequest<'_> {
@@ -23,7 +37,7 @@ impl Change for BeginRequest<'_> {
     const REPEATABLE: bool = true;
 
     async fn execute(&self, session: &mut dyn Session) -> Result<End<RequestFound>, StoreError> {
-        let NewRequest { id, digest, begun_at, over_before, forget_before } = self.0;
+        let NewRequest { id, digest, begun_at, over_before, forget_before } = self.request;
         // All changes lock the cluster's row first, so that of two calls with one id one is the first.
         let lock = "UPDATE cluster SET last_shard = last_shard WHERE id = 1";
         session.execute(Statement::new(lock, vec![])).await?;
@@ -34,7 +48,10 @@ impl Change for BeginRequest<'_> {
             match row.optional_bytes(1)? {
                 _ if row.hash::<32>(0)? != *digest => return Ok(End::RollBack(RequestFound::Differs)),
                 Some(answer) => return Ok(End::RollBack(RequestFound::Answered(answer.to_vec()))),
-                None if other == *begun_at => return Ok(End::RollBack(RequestFound::First)),
+                // The first time it is another call of the same moment.
+                None if other == *begun_at && self.may_be_there.load(Ordering::Relaxed) => {
+                    return Ok(End::RollBack(RequestFound::First));
+                }
                 None if other >= *over_before => return Ok(End::RollBack(RequestFound::UnderWay)),
                 None => {}
             }
@@ -42,14 +59,18 @@ impl Change for BeginRequest<'_> {
         let sql = "/* forebay request */ REPLACE INTO request (id, digest, begun_at) VALUES (?, ?, ?)";
         let values = vec![id.as_slice().into(), digest.as_slice().into(), (*begun_at).into()];
         session.execute(Statement::new(sql, values)).await?;
+        self.may_be_there.store(true, Ordering::Relaxed);
         Ok(End::Commit(RequestFound::First))
     }
 }
 
-/// Notes how a call ended. Of several answers the first stays.
+/// Notes how a call ended, unless another one has taken its place: that one's row is not this one's to end.
 pub(super) struct EndRequest<'a> {
     /// The call.
     pub(super) id: &'a [u8; 32],
+    /// When it began. Of the calls with its id no other one has a row that says so: whoever takes a place
+    /// begins later than the one before.
+    pub(super) begun_at: Timestamp,
     /// How it ended.
     pub(super) end: &'a RequestEnd,
 }
@@ -59,17 +80,13 @@ impl Call for EndRequest<'_> {
     type Answer = ();
 
     async fn run(&self, session: &mut dyn CatalogSession) -> Result<(), Failure> {
-        let id = self.id.as_slice().into();
-        let (sql, values) = match self.end {
-            RequestEnd::Answered(answer) => {
-                ("UPDATE request SET answer = ?", vec![answer.as_slice().into(), id])
-            }
-            RequestEnd::NoEffect => ("DELETE FROM request", vec![id]),
-            RequestEnd::GivenUp(begun_at) => {
-                ("UPDATE request SET begun_at = ?", vec![(*begun_at).into(), id])
-            }
+        let (sql, mut values) = match self.end {
+            RequestEnd::Answered(answer) => ("UPDATE request SET answer = ?", vec![answer.as_slice().into()]),
+            RequestEnd::NoEffect => ("DELETE FROM request", vec![]),
+            RequestEnd::GivenUp(begun_at) => ("UPDATE request SET begun_at = ?", vec![(*begun_at).into()]),
         };
-        let sql = format!("/* forebay request */ {sql} WHERE id = ? AND answer IS NULL");
+        values.extend([self.id.as_slice().into(), self.begun_at.into()]);
+        let sql = format!("/* forebay request */ {sql} WHERE id = ? AND begun_at = ? AND answer IS NULL");
         let statement = Statement::new(sql, values);
         Ok(session.execute_alone(statement).await.map(drop)?)
     }

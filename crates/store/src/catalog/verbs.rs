@@ -156,11 +156,16 @@ impl<C: Connector> Catalog for C {
     }
 
     async fn begin_request(&self, request: &NewRequest) -> Result<RequestFound, StoreError> {
-        self.connections().records.run(self, &Transaction(BeginRequest(request))).await
+        self.connections().records.run(self, &Transaction(BeginRequest::new(request))).await
     }
 
-    async fn end_request(&self, id: &[u8; 32], end: &RequestEnd) -> Result<(), StoreError> {
-        self.connections().records.run(self, &EndRequest { id, end }).await
+    async fn end_request(
+        &self,
+        id: &[u8; 32],
+        begun_at: Timestamp,
+        end: &RequestEnd,
+    ) -> Result<(), StoreError> {
+        self.connections().records.run(self, &EndRequest { id, begun_at, end }).await
     }
 
     async fn sweep_requests(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {

@@ -19,8 +19,13 @@ async fn begin(catalog: &dyn Catalog, id: u8, digest: u8, begun: i64) -> Request
     catalog.begin_request(&request(id, digest, begun)).await.expect("answers")
 }
 
-async fn end(catalog: &dyn Catalog, id: u8, end: RequestEnd) {
-    catalog.end_request(&[id; 32], &end).await.expect("answers");
+/// How the call ended that began then, under the id 1.
+async fn end(catalog: &dyn Catalog, begun: i64, end: RequestEnd) {
+    catalog.end_request(&[1; 32], Timestamp::from_micros(begun), &end).await.expect("answers");
+}
+
+fn given_up(counts_from: i64) -> RequestEnd {
+    RequestEnd::GivenUp(Timestamp::from_micros(counts_from))
 }
 
 fn answered(answer: &[u8]) -> RequestEnd {
@@ -34,14 +39,14 @@ pub async fn the_first_answer_of_a_request_is_kept(subject: CatalogSubject) {
     assert_eq!(begin(&*catalog, 1, 1, 1_000).await, RequestFound::First);
     assert_eq!(begin(&*other, 1, 1, 1_001).await, RequestFound::UnderWay);
     assert_eq!(begin(&*other, 1, 2, 1_001).await, RequestFound::Differs);
-    end(&*other, 1, answered(b"one\0")).await;
-    end(&*catalog, 1, answered(b"two")).await;
-    end(&*catalog, 1, RequestEnd::NoEffect).await;
-    end(&*catalog, 1, RequestEnd::GivenUp(Timestamp::from_micros(1))).await;
+    end(&*other, 1_000, answered(b"one\0")).await;
+    end(&*catalog, 1_000, answered(b"two")).await;
+    end(&*catalog, 1_000, RequestEnd::NoEffect).await;
+    end(&*catalog, 1_000, given_up(1)).await;
     assert_eq!(begin(&*catalog, 1, 1, 1_100).await, RequestFound::Answered(b"one\0".to_vec()));
     assert_eq!(begin(&*catalog, 1, 2, 1_100).await, RequestFound::Differs);
     assert_eq!(begin(&*catalog, 1, 2, 1_101).await, RequestFound::First, "it was forgotten");
-    end(&*catalog, 1, answered(b"")).await;
+    end(&*catalog, 1_101, answered(b"")).await;
     assert_eq!(begin(&*catalog, 1, 2, 1_102).await, RequestFound::Answered(vec![]));
     assert_eq!(all(&*catalog).await, before);
 }
@@ -49,10 +54,10 @@ pub async fn the_first_answer_of_a_request_is_kept(subject: CatalogSubject) {
 /// As if it had not been made.
 pub async fn a_request_without_effect_is_forgotten(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
-    end(&*catalog, 1, RequestEnd::NoEffect).await;
-    end(&*catalog, 1, answered(b"nobody has asked")).await;
+    end(&*catalog, 1_000, RequestEnd::NoEffect).await;
+    end(&*catalog, 1_000, answered(b"nobody has asked")).await;
     assert_eq!(begin(&*catalog, 1, 1, 1_000).await, RequestFound::First);
-    end(&*catalog, 1, RequestEnd::NoEffect).await;
+    end(&*catalog, 1_000, RequestEnd::NoEffect).await;
     assert_eq!(begin(&*catalog, 1, 2, 1_000).await, RequestFound::First);
 }
 
@@ -60,14 +65,32 @@ pub async fn a_request_without_effect_is_forgotten(subject: CatalogSubject) {
 pub async fn a_request_without_an_answer_is_made_again_once_it_is_over(subject: CatalogSubject) {
     let (catalog, other) = (subject.migrated().await, (subject.open)());
     assert_eq!(begin(&*catalog, 1, 1, 1_000).await, RequestFound::First);
-    assert_eq!(begin(&*catalog, 1, 1, 1_000).await, RequestFound::First, "it finds itself");
+    assert_eq!(begin(&*other, 1, 1, 1_000).await, RequestFound::UnderWay, "of the same moment");
     assert_eq!(begin(&*other, 1, 1, 1_030).await, RequestFound::UnderWay);
     assert_eq!(begin(&*other, 1, 2, 1_031).await, RequestFound::Differs);
     assert_eq!(begin(&*other, 1, 1, 1_031).await, RequestFound::First);
     assert_eq!(begin(&*catalog, 1, 1, 1_032).await, RequestFound::UnderWay);
-    end(&*other, 1, RequestEnd::GivenUp(Timestamp::from_micros(1_002))).await;
+    end(&*other, 1_031, given_up(1_002)).await;
     assert_eq!(begin(&*catalog, 1, 2, 1_033).await, RequestFound::Differs);
     assert_eq!(begin(&*catalog, 1, 1, 1_033).await, RequestFound::First);
+}
+
+/// However it ends. The other's end is kept.
+pub async fn a_request_whose_place_was_taken_ends_no_other(subject: CatalogSubject) {
+    let (catalog, other) = (subject.migrated().await, (subject.open)());
+    assert_eq!(begin(&*catalog, 1, 1, 1_000).await, RequestFound::First);
+    assert_eq!(begin(&*other, 1, 1, 1_031).await, RequestFound::First);
+    for late in [RequestEnd::NoEffect, given_up(969), answered(b"late")] {
+        end(&*catalog, 1_000, late.clone()).await;
+        assert_eq!(begin(&*catalog, 1, 1, 1_032).await, RequestFound::UnderWay, "after {late:?}");
+    }
+    end(&*other, 1_031, answered(b"other")).await;
+    assert_eq!(begin(&*catalog, 1, 1, 1_033).await, RequestFound::Answered(b"other".to_vec()));
+
+    // Nor that of a call with other fields.
+    assert_eq!(begin(&*other, 1, 2, 1_132).await, RequestFound::First, "the other was forgotten");
+    end(&*catalog, 1_000, answered(b"of other fields")).await;
+    assert_eq!(begin(&*other, 1, 2, 1_133).await, RequestFound::UnderWay);
 }
 
 /// Several nodes at once.

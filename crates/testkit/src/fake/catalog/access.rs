@@ -282,9 +282,14 @@ impl Catalog for FakeCatalog {
         self.records("request", move |it| it.begin_request(request)).await
     }
 
-    async fn end_request(&self, id: &[u8; 32], end: &RequestEnd) -> Result<(), StoreError> {
+    async fn end_request(
+        &self,
+        id: &[u8; 32],
+        begun_at: Timestamp,
+        end: &RequestEnd,
+    ) -> Result<(), StoreError> {
         let (id, end) = (*id, end.clone());
-        self.records("request", move |it| it.end_request(&id, end)).await
+        self.records("request", move |it| it.end_request(&id, begun_at, end)).await
     }
 
     async fn sweep_requests(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {

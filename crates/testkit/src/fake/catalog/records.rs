@@ -47,7 +47,7 @@ impl Records {
             if let Some(answer) = &known.answer {
                 return RequestFound::Answered(answer.clone());
             }
-            if known.begun_at != begun_at && known.begun_at >= over_before {
+            if known.begun_at >= over_before {
                 return RequestFound::UnderWay;
             }
         }
@@ -56,8 +56,9 @@ impl Records {
     }
 
     /// See [`Catalog::end_request`](forebay_store::Catalog::end_request).
-    pub fn end_request(&mut self, id: &[u8; 32], end: RequestEnd) {
-        let Some(known) = self.requests.get_mut(id).filter(|known| known.answer.is_none()) else { return };
+    pub fn end_request(&mut self, id: &[u8; 32], begun_at: Timestamp, end: RequestEnd) {
+        let is_its_own = |known: &&mut Request| known.begun_at == begun_at && known.answer.is_none();
+        let Some(known) = self.requests.get_mut(id).filter(is_its_own) else { return };
         match end {
             RequestEnd::Answered(answer) => known.answer = Some(answer),
             RequestEnd::NoEffect => drop(self.requests.remove(id)),
