@@ -201,6 +201,11 @@ impl AuditedCall {
         self.record.as_ref().map_or("", |record| &record.method)
     }
 
+    /// The tenant that it is about. Empty: none.
+    pub fn namespace(&self) -> &str {
+        self.record.as_ref().map_or("", |record| &record.namespace)
+    }
+
     /// By which the caller names it. Empty: by nothing.
     pub fn request_id(&self) -> &str {
         &self.request_id

@@ -7,7 +7,7 @@ use tonic::body::Body;
 use crate::{
     audit::{AuditNote, AuditedCall},
     grpc::status,
-    repeats::{Begun, Repeats},
+    repeats::{Attempt, Begun, Repeats},
 };
 
 /// Has a call made, or answers it as the first time. `request`: as gRPC frames it.
@@ -20,7 +20,14 @@ pub async fn make<E, F>(
 where
     F: Future<Output = Result<Response<Body>, E>>,
 {
-    match repeats.begin(audited.method(), audited.request_id(), request, caller).await {
+    let attempt = Attempt {
+        method: audited.method(),
+        request_id: audited.request_id(),
+        namespace: audited.namespace(),
+        request,
+        caller,
+    };
+    match repeats.begin(attempt).await {
         Ok(Begun::Unnamed) => serve().await,
         Ok(Begun::First(named)) => {
             let (response, kept) = named.end(serve().await?).await;

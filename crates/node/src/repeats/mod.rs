@@ -7,15 +7,18 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_access::{Identity, Kind};
-use forebay_engine::RETRY_AFTER;
+use forebay_engine::{Charge, RETRY_AFTER, TenantBudget};
 use forebay_store::{Catalog, NewRequest, RequestEnd, RequestFound};
-use forebay_types::{Clock, Reason, Refusal, Timestamp};
+use forebay_types::{Clock, Namespace, Reason, Refusal, Timestamp};
 use http::Response;
 use sha2::{Digest as _, Sha256};
-use tokio::{sync::Semaphore, time::sleep};
+use tokio::time::sleep;
 use tonic::body::Body;
 
 use crate::grpc::frame::{answer_of, first_message, read_answer};
+
+#[cfg(test)]
+mod tests;
 
 /// So long answers are kept.
 pub const KEPT_FOR: Duration = Duration::from_hours(24);
@@ -27,7 +30,7 @@ const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
 const KEEP_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a call asks whether another one with its id has been answered.
 const ASK_EVERY: Duration = Duration::from_millis(500);
-/// Calls that wait for others with their ids, at one node.
+/// Calls that wait for others with their ids, at one node. A tenant has a quarter.
 const WAITING_MAX: usize = 16;
 /// What a row takes beside its answer.
 const ROW_BYTES: usize = 128;
@@ -50,7 +53,22 @@ pub struct Repeats {
     /// The longest that a call may take.
     call_timeout: Duration,
     /// For those that wait for others.
-    waiting: Semaphore,
+    waiting: Arc<TenantBudget>,
+}
+
+/// A call that is about to be made.
+#[derive(Clone, Copy)]
+pub struct Attempt<'a> {
+    /// As in `PauseTopic`.
+    pub method: &'a str,
+    /// By which its caller names it. Empty: by nothing.
+    pub request_id: &'a str,
+    /// The tenant that it is about. Empty: none.
+    pub namespace: &'a str,
+    /// Its message, as gRPC frames it.
+    pub request: &'a [u8],
+    /// Who makes it.
+    pub caller: &'a Identity,
 }
 
 /// What is known of a call.
@@ -87,18 +105,12 @@ impl Repeats {
         id_bytes: usize,
         call_timeout: Duration,
     ) -> Arc<Self> {
-        Arc::new(Self { catalog, clock, id_bytes, call_timeout, waiting: Semaphore::new(WAITING_MAX) })
+        Arc::new(Self { catalog, clock, id_bytes, call_timeout, waiting: TenantBudget::new(WAITING_MAX) })
     }
 
     /// Finds out whether a call was made before. If another one with its id is under way, waits for its end.
-    /// `method`: as in `PauseTopic`; `request`: as gRPC frames it.
-    pub async fn begin(
-        &self,
-        method: &str,
-        request_id: &str,
-        request: &[u8],
-        caller: &Identity,
-    ) -> Result<Begun, Refusal> {
+    pub async fn begin(&self, attempt: Attempt<'_>) -> Result<Begun, Refusal> {
+        let Attempt { method, request_id, request, caller, .. } = attempt;
         if request_id.is_empty() || OPERATIONS.contains(&method) {
             return Ok(Begun::Unnamed);
         }
@@ -125,7 +137,7 @@ impl Repeats {
                 }
                 RequestFound::UnderWay => {
                     turn = match turn {
-                        None => Some(self.waiting.try_acquire().map_err(|_| crowded())?),
+                        None => Some(self.wait(&attempt)?),
                         waits => waits,
                     };
                     sleep(ASK_EVERY).await;
@@ -137,6 +149,16 @@ impl Repeats {
                 }
             }
         }
+    }
+
+    /// A place among those that wait, as long as it is held. What is about no tenant is its caller's.
+    fn wait(&self, attempt: &Attempt<'_>) -> Result<Charge, Refusal> {
+        let tenant: Namespace = match attempt.namespace {
+            // A blank is in no name.
+            "" => format!("caller {}", attempt.caller.id).into(),
+            namespace => namespace.into(),
+        };
+        self.waiting.take(&tenant, 1).map_err(|_| crowded())
     }
 }
 
@@ -211,7 +233,7 @@ pub fn reused(why: &str) -> Refusal {
 }
 
 fn crowded() -> Refusal {
-    let message = format!("{WAITING_MAX} calls wait at this node for others with their request ids");
+    let message = "too many calls wait at this node for others with their request ids; retry later";
     Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)
 }
 
@@ -227,168 +249,4 @@ fn hash(parts: &[&[u8]]) -> [u8; 32] {
         hash.update(part);
     }
     hash.finalize().into()
-}
-
-#[cfg(test)]
-mod tests {
-    use forebay_proto::FILE_DESCRIPTOR_SET;
-    use forebay_store::SqliteCatalog;
-    use forebay_types::{ClusterId, SystemClock};
-    use prost_reflect::DescriptorPool;
-    use tempfile::TempDir;
-
-    use super::*;
-
-    /// A catalog, and the folder in which it is.
-    async fn migrated() -> (TempDir, Arc<dyn Catalog>) {
-        let folder = tempfile::tempdir().unwrap();
-        let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
-        catalog.migrate(ClusterId::default()).await.unwrap();
-        (folder, catalog)
-    }
-
-    /// Keeps answers in this catalog.
-    fn repeats_in(catalog: Arc<dyn Catalog>, call_timeout: Duration) -> Arc<Repeats> {
-        Repeats::new(Some(catalog), Arc::new(SystemClock::default()), 10, call_timeout)
-    }
-
-    /// The answer that is there already, or what the call is to be made under.
-    async fn begin(repeats: &Repeats, method: &str, request: &[u8]) -> Result<Begun, Refusal> {
-        repeats.begin(method, "id", request, &holder("1")).await
-    }
-
-    async fn first(repeats: &Repeats, method: &str) -> NamedCall {
-        match begin(repeats, method, REQUEST).await {
-            Ok(Begun::First(call)) => call,
-            _ => panic!("it is made"),
-        }
-    }
-
-    /// So long a call takes at most.
-    const CALL: Duration = Duration::from_secs(30);
-    /// A frame with a message of one byte.
-    const REQUEST: &[u8] = b"\0\0\0\0\x01x";
-
-    #[tokio::test]
-    async fn a_call_is_answered_as_the_first_time_and_one_without_effect_is_made_again() {
-        let (_folder, catalog) = migrated().await;
-        let repeats = repeats_in(catalog, CALL);
-        let refused = first(&repeats, "PutTopic").await.end(tonic::Status::aborted("no").into_http()).await;
-        assert_eq!(refused.1, ROW_BYTES);
-        let (_, kept) = first(&repeats, "PauseTopic").await.end(answer_of(b"paused")).await;
-        assert_eq!(kept, ROW_BYTES + 6);
-        let Ok(Begun::Answered(again)) = begin(&repeats, "PauseTopic", REQUEST).await else { panic!() };
-        assert_eq!(read_answer(again).await.1.as_deref(), Some(&b"paused"[..]));
-        for (method, request) in [("PutTopic", REQUEST), ("PauseTopic", b"\0\0\0\0\x01y")] {
-            let refusal = begin(&repeats, method, request).await.err().unwrap();
-            assert_eq!(refusal.reason, Reason::RequestIdReused);
-        }
-        let long = repeats.begin("PutTopic", "12345678901", REQUEST, &holder("1")).await.err().unwrap();
-        assert_eq!((long.reason, long.field.as_deref()), (Reason::TooLarge, Some("request_id")));
-        for (method, id) in [("PutTopic", ""), ("StartOperation", "id")] {
-            let begun = repeats.begin(method, id, REQUEST, &holder("1")).await;
-            assert!(matches!(begun, Ok(Begun::Unnamed)));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_call_waits_for_another_one_with_its_id() {
-        let (_folder, catalog) = migrated().await;
-        let repeats = repeats_in(catalog.clone(), CALL);
-        let call = first(&repeats, "PauseTopic").await;
-        let mut waits = Box::pin(begin(&repeats, "PauseTopic", REQUEST));
-        assert!(
-            tokio::time::timeout(2 * ASK_EVERY, &mut waits).await.is_err(),
-            "it is not made beside the first"
-        );
-        call.end(answer_of(b"paused")).await;
-        assert!(matches!(waits.await, Ok(Begun::Answered(_))));
-
-        // Given up, or with a node that died: nobody knows what became of it.
-        let other = repeats_in(catalog, Duration::ZERO);
-        let given_up = async |repeats: &Repeats| repeats.begin("PutTopic", "up", REQUEST, &holder("1")).await;
-        drop(given_up(&repeats).await);
-        let Ok(Begun::First(call)) = given_up(&repeats).await else { panic!("it is made again") };
-        let Ok(Begun::First(again)) = given_up(&other).await else { panic!("it is over") };
-        // Its place was taken: how it ends is not how the other one does.
-        call.end(tonic::Status::aborted("late").into_http()).await;
-        again.end(answer_of(b"put")).await;
-        let Ok(Begun::Answered(answer)) = given_up(&repeats).await else { panic!("it was answered") };
-        assert_eq!(read_answer(answer).await.1.as_deref(), Some(&b"put"[..]));
-    }
-
-    /// Each waits in the catalog.
-    #[tokio::test]
-    async fn so_many_wait_and_no_more() {
-        let (_folder, catalog) = migrated().await;
-        let repeats = repeats_in(catalog, CALL);
-        let _call = first(&repeats, "PauseTopic").await;
-        let calls = (0..=WAITING_MAX).map(|_| begin(&repeats, "PauseTopic", REQUEST));
-        let (answer, ..) = futures_util::future::select_all(calls.map(Box::pin)).await;
-        assert_eq!(answer.err().unwrap().reason, Reason::Overloaded);
-    }
-
-    /// The effect is there, so its caller hears of it.
-    #[tokio::test]
-    async fn an_answer_that_can_not_be_kept_is_given() {
-        let folder = tempfile::tempdir().unwrap();
-        let catalog = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
-        let (id, begun_at, over) = ([1; 32], Timestamp::from_micros(2), Timestamp::from_micros(1));
-        let call =
-            NamedCall { catalog: catalog.clone(), id, begun_at, over, is_secret: false, has_ended: false };
-        assert!(catalog.end_request(&id, begun_at, &RequestEnd::NoEffect).await.is_err(), "it has no table");
-        let (answer, _) = call.end(answer_of(b"paused")).await;
-        assert_eq!(read_answer(answer).await.1.as_deref(), Some(&b"paused"[..]));
-        let repeats = repeats_in(catalog, CALL);
-        let refusal = begin(&repeats, "PauseTopic", REQUEST).await.err().unwrap();
-        assert_eq!(refusal.reason, Reason::CatalogUnavailable);
-    }
-
-    #[tokio::test]
-    async fn a_secret_is_not_kept_and_a_long_answer_neither() {
-        let (_folder, catalog) = migrated().await;
-        let repeats = repeats_in(catalog, CALL);
-        let long = answer_of(&vec![1; ANSWER_BYTES + 1]);
-        assert_eq!(first(&repeats, "ApplySettings").await.end(long).await.1, ROW_BYTES);
-        let told = first(&repeats, "CreateToken").await.end(answer_of(b"secret")).await;
-        assert_eq!((read_answer(told.0).await.1.as_deref(), told.1), (Some(&b"secret"[..]), ROW_BYTES));
-        let refusal = begin(&repeats, "CreateToken", REQUEST).await.err().unwrap();
-        assert_eq!(refusal.reason, Reason::RequestIdReused);
-    }
-
-    fn holder(id: &str) -> Identity {
-        Identity { kind: Kind::Token, id: id.to_owned(), ..Identity::anyone() }
-    }
-
-    #[test]
-    fn the_calls_with_secrets_are_those_whose_answer_has_one() {
-        let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).unwrap();
-        let admin = pool.get_service_by_name("forebay.v1.AdminService").unwrap();
-        let told = |method: &prost_reflect::MethodDescriptor| {
-            let has_id = method.input().get_field_by_name("request_id").is_some();
-            has_id && method.output().get_field_by_name("secret").is_some()
-        };
-        let secret: Vec<_> = admin.methods().filter(told).map(|it| it.name().to_owned()).collect();
-        assert_eq!(secret, SECRETS);
-        for name in OPERATIONS {
-            assert!(admin.methods().any(|method| method.name() == name), "{name}");
-        }
-    }
-
-    #[test]
-    fn callers_have_ids_of_their_own() {
-        let ids = [
-            id_of(&Identity::anyone(), "1"),
-            id_of(&holder("1"), "1"),
-            id_of(&holder("2"), "1"),
-            id_of(&holder("1"), "2"),
-            id_of(&Identity { kind: Kind::Certificate, ..holder("1") }, "1"),
-            id_of(&holder("11"), ""),
-            id_of(&holder(""), "11"),
-        ];
-        let mut different = ids.to_vec();
-        different.sort_unstable();
-        different.dedup();
-        assert_eq!(different.len(), ids.len());
-    }
 }
