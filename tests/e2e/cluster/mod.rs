@@ -25,6 +25,7 @@ pub mod operate;
 mod operations;
 mod pauses;
 mod peers;
+mod repeats;
 mod servers;
 mod settings;
 mod shards;

@@ -25,11 +25,12 @@ use crate::{
 
 /// What is said to be true within two seconds is waited for so long, on a machine that does much else.
 const SOON: Duration = Duration::from_secs(5);
-const OWN: &str = "own";
+/// A namespace.
+pub const OWN: &str = "own";
 
 /// Shows a token.
 #[derive(Clone)]
-struct Shows(MetadataValue<Ascii>);
+pub struct Shows(MetadataValue<Ascii>);
 
 impl Interceptor for Shows {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
@@ -38,12 +39,14 @@ impl Interceptor for Shows {
     }
 }
 
-fn admin(node: &Node, token: &str) -> AdminServiceClient<InterceptedService<Channel, Shows>> {
+/// Calls with a token.
+pub fn admin(node: &Node, token: &str) -> AdminServiceClient<InterceptedService<Channel, Shows>> {
     let shown = format!("Bearer {token}").parse().unwrap();
     AdminServiceClient::with_interceptor(node.channel(), Shows(shown))
 }
 
-fn reason<T: std::fmt::Debug>(answer: Result<T, Status>) -> String {
+/// The reason of a refusal.
+pub fn reason<T: std::fmt::Debug>(answer: Result<T, Status>) -> String {
     let status = answer.unwrap_err();
     status.get_details_error_info().map(|info| info.reason).unwrap_or_else(|| panic!("{status}"))
 }
@@ -66,7 +69,8 @@ pub async fn says(node: &Node, token: &str, expected: Result<&str, &str>) {
     }
 }
 
-fn new(namespace: &str, name: &str, grants: &[(&str, &[&str])]) -> CreateTokenRequest {
+/// A token that is to be made.
+pub fn new(namespace: &str, name: &str, grants: &[(&str, &[&str])]) -> CreateTokenRequest {
     let grant = |(namespaces, scopes): &(&str, &[&str])| Grant {
         namespaces: (*namespaces).to_owned(),
         scopes: scopes.iter().map(|scope| (*scope).to_owned()).collect(),
@@ -111,7 +115,8 @@ pub async fn guarded(cluster: &Nodes) -> String {
     token
 }
 
-async fn start(cluster: &Nodes, node: usize) -> Node {
+/// Starts a node, and waits until it is ready.
+pub async fn start(cluster: &Nodes, node: usize) -> Node {
     let node = cluster.start(node).await;
     node.wait_for_readyz(200).await;
     node
