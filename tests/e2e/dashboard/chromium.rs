@@ -139,18 +139,28 @@ impl Chromium {
         let quoted = serde_json::to_string(text).unwrap();
         let is_lever = "[self::a or self::button or self::summary]";
         let path = format!("{place}//*{is_lever}[normalize-space(.)={quoted}]");
-        let found = self.client.find(Locator::XPath(&path)).await;
-        let element = match found {
-            Ok(element) => element,
-            Err(error) => panic!("nothing to click at is called {text}: {error}\n{}", self.page().await),
-        };
-        element.click().await.unwrap();
+        self.click_at(Locator::XPath(&path)).await;
     }
 
     /// Clicks at the box of the row of an item.
     pub async fn mark(&self, item: &str) {
-        let selector = format!("input[type=checkbox][value=\"{item}\"]");
-        self.client.find(Locator::Css(&selector)).await.unwrap().click().await.unwrap();
+        self.click_at(Locator::Css(&format!("input[type=checkbox][value=\"{item}\"]"))).await;
+    }
+
+    /// Clicks at what is found first, as soon as it is there: a click before this one may end
+    /// while its page is still on its way.
+    async fn click_at(&self, place: Locator<'_>) {
+        let deadline = Instant::now() + WITHIN;
+        loop {
+            let error = match async { self.client.find(place).await?.click().await }.await {
+                Ok(()) => return,
+                Err(error) => error,
+            };
+            if Instant::now() >= deadline {
+                panic!("{place:?} is not there to be clicked at: {error}\n{}", self.page().await);
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// Types into a field, in place of what is there.
