@@ -106,7 +106,9 @@ pub use calls::{
     settings_document::{AppliedSettings, SettingsDifference, SettingsDocument, SettingsEntry, SettingsPage},
     tokens::{NewToken, TokenInfo, TokenPage, TokenWithSecret},
     topic_settings::{ChangeNote, SettingsReport},
-    topics::{Counts, PriorityCount, Rates, TopicFigures, TopicList, TopicListQuery, TopicReport},
+    topics::{
+        Counts, Percentiles, PriorityCount, Rates, TopicFigures, TopicList, TopicListQuery, TopicReport,
+    },
     update_item::ItemUpdate,
     who_am_i::{Caller, Grant},
 };

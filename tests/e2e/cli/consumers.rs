@@ -190,6 +190,17 @@ async fn a_topic_tells_what_has_become_of_its_items() {
     let topic = server.run(&["topic", "get", "mail", "-o", "json"]).await.json();
     assert_eq!(topic["topic"]["rates"]["window"], json!("10s"));
     assert!(topic["topic"]["rates"]["enqueued"].as_f64().unwrap() > 0.0, "{topic}");
+    // How long items waited and one was handled, as the table and the JSON have it.
+    assert!(row("wait p99").contains(&"half") && row("handling").contains(&"half"), "{table}");
+    assert!(row("last delivery")[2] != "-" && row("last ack")[2] != "-", "{table}");
+    let seconds = |field: &str| -> f64 {
+        let text = topic["topic"][field].as_str().unwrap_or_else(|| panic!("{field} in {topic}"));
+        text.trim_end_matches('s').parse().unwrap()
+    };
+    assert!(seconds("waitP50") <= seconds("waitP99") && seconds("waitP99") < 60.0, "{topic}");
+    assert!(seconds("handlingP50") <= seconds("handlingP99") && seconds("handlingP99") < 60.0, "{topic}");
+    let wide = server.run(&["topic", "list", "-o", "wide"]).await.done();
+    assert!(wide.contains("WAIT P99") && wide.contains("HANDLING P99"), "{wide}");
     let namespace = server.run(&["namespace", "get", "-o", "json"]).await.json();
     assert_eq!(namespace["namespace"]["counts"], topic["topic"]["counts"]);
 }

@@ -41,6 +41,9 @@ async fn topics_in_any_state_are_listed() {
     let first = all["topics"][0].as_object_mut().unwrap();
     let (counts, rates) = (first.remove("counts").unwrap(), first.remove("rates").unwrap());
     assert_eq!((&counts["deadLettered"], &rates["window"]), (&json!("1"), &json!("10s")));
+    // It was delivered once, to become a dead letter.
+    let took = ["waitP50", "waitP99", "lastDeliveryAt"].map(|field| first.remove(field).is_some());
+    assert_eq!(took, [true; 3]);
     assert_eq!(all["topics"][0], dead);
     assert!(all["topics"][2]["oldestReadyAt"].is_string() && all["topics"][3]["nextDueAt"].is_string());
     let table = server.run(&["topic", "list", "--filter", "topic = \"l*\"", "--limit", "1"]).await.done();

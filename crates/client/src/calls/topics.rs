@@ -68,6 +68,23 @@ pub struct TopicFigures {
     pub counts: Option<Counts>,
     /// How much happens in it, if the server knows.
     pub rates: Option<Rates>,
+    /// How long items had been ready when they were delivered, over the last one to two minutes.
+    pub wait: Percentiles,
+    /// How long deliveries had lasted when they were acked, over the last one to two minutes.
+    pub handling: Percentiles,
+    /// When a delivery began last, since the topic's shards got their present owners.
+    pub last_delivery_at: Option<Timestamp>,
+    /// When one was acked last, since the topic's shards got their present owners.
+    pub last_ack_at: Option<Timestamp>,
+}
+
+/// How long something took. It may be a third too small, or half too large. `None`: nothing was counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Percentiles {
+    /// Half of them took no longer.
+    pub p50: Option<Duration>,
+    /// 99 of 100 took no longer.
+    pub p99: Option<Duration>,
 }
 
 /// What has become of items so far.
@@ -207,5 +224,13 @@ pub(super) fn figures(topic: v1::Topic) -> TopicFigures {
         settings_version: topic.settings_version,
         counts: topic.counts.map(counts),
         rates: topic.rates.map(rates),
+        wait: Percentiles { p50: span(topic.wait_p50), p99: span(topic.wait_p99) },
+        handling: Percentiles { p50: span(topic.handling_p50), p99: span(topic.handling_p99) },
+        last_delivery_at: topic.last_delivery_at.map(time_from_proto),
+        last_ack_at: topic.last_ack_at.map(time_from_proto),
     }
+}
+
+fn span(span: Option<prost_types::Duration>) -> Option<Duration> {
+    Duration::try_from(span?).ok()
 }

@@ -9,7 +9,7 @@ use std::{
 use forebay_store::TopicTally;
 use forebay_types::{Namespace, ShardId, Timestamp, TopicName};
 
-use super::Reported;
+use super::{Latencies, Reported};
 
 /// A page of topics is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,6 +137,13 @@ pub struct TopicFigures {
     pub counted: Option<Counted>,
     /// How much happens in it.
     pub rates: Rates,
+    /// How long items waited lately, and deliveries lasted. `None`: nothing was delivered or acked, or there
+    /// is no room for it.
+    pub latencies: Option<Box<Latencies>>,
+    /// When a delivery began last, since its shards were taken over.
+    pub last_delivery_at: Option<Timestamp>,
+    /// When one was acked last, since its shards were taken over.
+    pub last_ack_at: Option<Timestamp>,
     /// Whether a side of it is paused, or of its namespace: enqueue and dequeue. Only known of topics that
     /// have metrics of their own.
     pub paused: [bool; 2],

@@ -17,7 +17,7 @@ use crate::{
         event::Reply,
         look::{OutQuestion, PartSeen, ShardLook, TopicSeen, TopicsSeen, TopicsSlice},
     },
-    shard::{OwnedShard, TopicTotals},
+    shard::{OwnedShard, TopicTotals, topic_state::LastTimes},
 };
 
 /// The shards that this node owns for certain, and all of whose topics are in its directory.
@@ -67,6 +67,7 @@ fn topic(
     let waiting = core.topics.waiting_count(&name);
     let (mut sum, mut oldest, mut parts) = (TopicTotals::default(), None, Vec::new());
     let (mut counted, mut rates, mut has_tallies) = (None, Rates::default(), true);
+    let mut last = LastTimes::default();
     for part in core.topics.parts(&name) {
         let Some(totals) = totals(core, part, moment.at) else {
             doubtful.insert(core.slots[part.shard].id);
@@ -76,15 +77,16 @@ fn topic(
         oldest = oldest.into_iter().chain(head).min();
         sum += totals;
         let owned = core.slots.owned(part.shard);
-        let (more, rate) = owned.and_then(|shard| shard.flow(part.topic, moment.at)).unwrap_or_default();
-        counted = add_counted(counted, more);
-        rates += rate;
+        let flow = owned.and_then(|shard| shard.flow(part.topic, moment.at)).unwrap_or_default();
+        counted = add_counted(counted, flow.counted);
+        rates += flow.rates;
+        last = last.later(flow.last);
         has_tallies &= owned.is_none_or(OwnedShard::has_tallies);
         let TopicTotals { ready, leased, scheduled, dead } = totals;
         let shard = core.slots[part.shard].id;
         let oldest_ready_at = head.map(Timestamp::from_micros);
         *shards.entry(shard).or_default() +=
-            ShardFigures { ready, leased, scheduled, dead, oldest_ready_at, rates: rate };
+            ShardFigures { ready, leased, scheduled, dead, oldest_ready_at, rates: flow.rates };
         parts.push(PartSeen { shard, topic: part.topic, scheduled, ready: ready + leased, dead });
     }
     let TopicTotals { ready, leased, scheduled, dead } = sum;
@@ -94,6 +96,7 @@ fn topic(
     let is_paused = |side| core.policies.pause(&name.namespace, &name.topic, side).is_some();
     let paused = Side::BOTH.map(|side| reported.topic && is_paused(side));
     let figures = TopicFigures {
+        latencies: core.latencies.of(&name, moment.at),
         name,
         ready,
         leased,
@@ -105,6 +108,8 @@ fn topic(
         // A part of the sum would look as if it went back.
         counted: counted.filter(|_| has_tallies),
         rates,
+        last_delivery_at: last.delivery(),
+        last_ack_at: last.ack(),
         paused,
         reported,
     };

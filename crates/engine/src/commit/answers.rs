@@ -1,12 +1,12 @@
 //! What a resolved batch means to callers and to the topic directory. By then all of it is in memory.
 
 use forebay_store::{OperationKind, OperationRow};
-use forebay_types::{ItemId, Namespace, Reason, Refusal, Timestamp};
+use forebay_types::{ItemId, Namespace, Reason, Refusal};
 
+use super::handled;
 use crate::{
     api::{Enqueued, ItemChange, OperationItems, RETRY_AFTER},
     calls::{dedupe, enqueue},
-    clock::Moment,
     core::{
         Core, fates::Fate, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart,
         traffic::Traffic,
@@ -19,7 +19,7 @@ use crate::{
         in_flight::{Planned, PlannedSettle, SettleEffect, StoredItem},
         operate::Operated,
         rates::Flow,
-        work::{DeliveryEnd, OrderRequest, SettleKind, ShardEnqueue},
+        work::{DeliveryEnd, OrderRequest, ShardEnqueue},
     },
 };
 
@@ -68,10 +68,8 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     if let Some(did) = committed.operated {
         operated(&mut core.traffic, &did, &mut counts);
     }
-    let Moment { now, at } = core.time.moment();
-    for (namespace, leased_at) in committed.done.iter().filter_map(acked) {
-        core.traffic.handled(namespace, now.since(leased_at));
-    }
+    handled::count(core, index, &committed.done);
+    let at = core.time.monotonic();
     core.consumers.ended(committed.done.iter().filter_map(ended), at);
     for planned in committed.done {
         done(core, index, planned, &mut counts);
@@ -165,13 +163,6 @@ fn enqueued(
         let answer = result.map(|stored| Enqueued { id: id(stored), duplicate: false });
         core.calls.enqueue_done(part.call, item.index, answer);
     }
-}
-
-/// Whose delivery was acked, and when it began.
-fn acked(planned: &Planned) -> Option<(&Namespace, Timestamp)> {
-    let Planned::Settle(settle) = planned else { return None };
-    let is_ack = matches!(settle.request.kind, SettleKind::Ack);
-    is_ack.then_some((&settle.request.namespace, settle.lease.leased_at))
 }
 
 /// Whose delivery ended, and how, if its consumer, or nobody, ended it.
@@ -304,7 +295,7 @@ mod tests {
     use tokio::sync::oneshot::{self, error::TryRecvError};
 
     use super::*;
-    use crate::shard::work::{ReplySlot, SettleRequest};
+    use crate::shard::work::{ReplySlot, SettleKind, SettleRequest};
 
     #[test]
     fn what_waited_for_a_lost_shard_is_answered_in_slices() {

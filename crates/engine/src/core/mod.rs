@@ -10,6 +10,7 @@ pub(crate) mod fates;
 mod fitness;
 pub(crate) mod health;
 mod holding;
+pub(crate) mod latencies;
 pub(crate) mod listing;
 mod listing_slices;
 pub(crate) mod lookups;
@@ -41,6 +42,7 @@ use self::{
     active_index::ActiveIndexes,
     consumers::Consumers,
     health::Health,
+    latencies::RecentLatencies,
     listing::Listing,
     lookups::Lookups,
     lost_shard::LostShard,
@@ -114,6 +116,8 @@ pub(crate) struct Core {
     pub loads: ServerLoads,
     /// What happens in namespaces and topics.
     pub traffic: Traffic,
+    /// How long that took lately, by topic.
+    pub latencies: RecentLatencies,
     /// What the event loop has done.
     pub turns: TurnStatus,
     /// Whether the engine stops.
@@ -174,6 +178,7 @@ impl Core {
             rank: i64::MIN,
             loads: ServerLoads::default(),
             traffic: Traffic::new(reported),
+            latencies: RecentLatencies::default(),
             turns: TurnStatus::default(),
             stopping: Stopping::default(),
             events,

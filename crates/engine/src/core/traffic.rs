@@ -134,9 +134,10 @@ impl Traffic {
         }
     }
 
-    /// A delivery is acked that has lasted for so long.
-    pub fn handled(&self, namespace: &Namespace, lasted: Duration) {
-        self.of(namespace).handling.record(lasted);
+    /// Deliveries are acked that have lasted for so long.
+    pub fn handled(&self, namespace: &Namespace, lengths: impl Iterator<Item = Duration>) {
+        let of_namespace = self.of(namespace);
+        lengths.for_each(|lasted| of_namespace.handling.record(lasted));
     }
 
     fn of(&self, namespace: &Namespace) -> &OfNamespace {

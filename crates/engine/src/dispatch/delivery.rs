@@ -105,7 +105,9 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
         }
     }
     if let Some(poll) = core.polls.get(poll) {
-        core.traffic.delivered(&poll.call.namespace, &waits);
+        let namespace = &poll.call.namespace;
+        core.traffic.delivered(namespace, &waits);
+        core.latencies.waited(namespace, &waits, node.at);
     }
     share_ended(core, index, poll, items);
 }

@@ -282,6 +282,9 @@ pub(super) fn empty(name: TopicName) -> TopicFigures {
         waiting: 0,
         counted: None,
         rates: Rates::default(),
+        latencies: None,
+        last_delivery_at: None,
+        last_ack_at: None,
         paused: [false; 2],
         reported: Reported::default(),
     }

@@ -98,6 +98,13 @@ impl TopicTable {
             let flow = flow(delta);
             topic.recent.add(flow, at);
             flows.push((topic.name.clone(), flow));
+            let [_, consumed, acked, ..] = flow;
+            if consumed > 0 {
+                topic.last.delivered(batch.marks.time);
+            }
+            if acked > 0 {
+                topic.last.acked(batch.marks.time);
+            }
             add(&mut topic.tally, *delta, batch.marks.time);
             if on(Bug::CountedTwice) {
                 add(&mut topic.tally, *delta, batch.marks.time);
@@ -119,16 +126,19 @@ impl TopicTable {
     /// row began earlier. Adds to what happened in its topics.
     pub fn count_deliveries(
         &mut self,
-        batch: u64,
+        batch: &InFlight,
         leases: &[LeaseEntry],
         at: Monotonic,
         flows: &mut Vec<(TopicName, Flow)>,
     ) {
         for of_topic in leases.chunk_by(|one, other| one.topic == other.topic) {
-            let began = of_topic.iter().filter(|lease| lease.began == batch).count();
+            let began = of_topic.iter().filter(|lease| lease.began == batch.number).count();
             if let Some(topic) = of_topic.first().and_then(|lease| self.get_mut(lease.topic)) {
                 let flow = [0, u32::try_from(began).unwrap_or(u32::MAX), 0, 0, 0];
                 topic.recent.add(flow, at);
+                if began > 0 {
+                    topic.last.delivered(batch.marks.time);
+                }
                 flows.push((topic.name.clone(), flow));
             }
         }

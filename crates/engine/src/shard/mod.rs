@@ -48,7 +48,7 @@ mod tenants;
 mod tenure;
 #[cfg(test)]
 pub(crate) mod tests;
-mod topic_state;
+pub(crate) mod topic_state;
 mod topics;
 mod walk;
 mod walk_position;

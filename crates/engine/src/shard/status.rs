@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use forebay_store::TopicCounts;
 use forebay_types::{Key, Monotonic, Timestamp, TopicId, TopicName};
 
-use super::OwnedShard;
+use super::{OwnedShard, topic_state::LastTimes};
 use crate::api::{Counted, Rates, ShardStatus, SweepStatus};
 
 /// How many items of a topic are where. Leased ones do not count as ready here.
@@ -19,6 +19,17 @@ pub(crate) struct TopicTotals {
     pub scheduled: u64,
     /// Dead letters.
     pub dead: u64,
+}
+
+/// What happens in a topic.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TopicFlow {
+    /// What has become of its items so far.
+    pub counted: Option<Counted>,
+    /// How much happens in it.
+    pub rates: Rates,
+    /// When something was delivered last, and acked.
+    pub last: LastTimes,
 }
 
 impl AddAssign for TopicTotals {
@@ -37,13 +48,13 @@ impl OwnedShard {
         Some(totals(counts, self.leases.of_topic(id)))
     }
 
-    /// What has become of a topic's items, and how much happens in it.
-    pub fn flow(&self, id: TopicId, at: Monotonic) -> Option<(Option<Counted>, Rates)> {
+    /// What happens in a topic.
+    pub fn flow(&self, id: TopicId, at: Monotonic) -> Option<TopicFlow> {
         let topic = self.topics.get(id)?;
         let leased = self.leases.of_topic(id) as u64;
         // What is open at a take-over from a program that counts nothing was not counted when it began.
         let counted = topic.tally().map(|tally| Counted::of(tally, leased));
-        Some((counted, topic.recent().per_second(at).into()))
+        Some(TopicFlow { counted, rates: topic.recent().per_second(at).into(), last: topic.last() })
     }
 
     /// The name of a topic.

@@ -1,7 +1,7 @@
 //! One topic of one shard. There may be a million, so it is as small as it can be.
 
 use forebay_store::{Tally, TopicCounts, TopicTally};
-use forebay_types::{Monotonic, TopicName};
+use forebay_types::{Monotonic, Timestamp, TopicName};
 
 use super::{rates::RecentFlow, ready::window::Window};
 
@@ -9,6 +9,51 @@ use super::{rates::RecentFlow, ready::window::Window};
 pub(super) const FILL_MIN: u16 = 64;
 /// The most that a refill reads at once.
 const FILL_MAX: u16 = 2_000;
+
+/// When something happened last, since the shard was taken over: in seconds since the Unix epoch, which last
+/// until 2106 and take half of what a time takes. 0: it did not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LastTimes {
+    /// A delivery began.
+    delivery: u32,
+    /// A delivery was acked. One that is at most once is acked as it begins.
+    ack: u32,
+}
+
+impl LastTimes {
+    /// A delivery began.
+    pub(super) fn delivered(&mut self, at: Timestamp) {
+        self.delivery = seconds(at);
+    }
+
+    /// A delivery was acked.
+    pub(super) fn acked(&mut self, at: Timestamp) {
+        self.ack = seconds(at);
+    }
+
+    /// The later ones of two shards.
+    pub fn later(self, other: Self) -> Self {
+        Self { delivery: self.delivery.max(other.delivery), ack: self.ack.max(other.ack) }
+    }
+
+    /// When a delivery began last.
+    pub fn delivery(self) -> Option<Timestamp> {
+        time(self.delivery)
+    }
+
+    /// When one was acked last.
+    pub fn ack(self) -> Option<Timestamp> {
+        time(self.ack)
+    }
+}
+
+fn seconds(at: Timestamp) -> u32 {
+    u32::try_from(at.as_micros() / 1_000_000).unwrap_or(0)
+}
+
+fn time(seconds: u32) -> Option<Timestamp> {
+    (seconds > 0).then(|| Timestamp::from_micros(i64::from(seconds) * 1_000_000))
+}
 
 /// One topic of one shard.
 #[derive(Debug)]
@@ -21,6 +66,8 @@ pub(crate) struct TopicState {
     pub(super) tally: Option<TopicTally>,
     /// How much happened lately.
     pub(super) recent: RecentFlow,
+    /// When something was delivered last, and acked.
+    pub(super) last: LastTimes,
     /// Items that have left the window, on their way to a lease.
     pub reserved: u32,
     /// At-most-once items that nobody received and that are to be inserted again.
@@ -49,6 +96,7 @@ impl TopicState {
             counts,
             tally: None,
             recent: RecentFlow::default(),
+            last: LastTimes::default(),
             reserved: 0,
             restores: 0,
             window,
@@ -85,6 +133,11 @@ impl TopicState {
     /// How much happens in it.
     pub fn recent(&self) -> RecentFlow {
         self.recent
+    }
+
+    /// When something was delivered last, and acked.
+    pub fn last(&self) -> LastTimes {
+        self.last
     }
 
     /// Its ready index.

@@ -8,7 +8,7 @@ use forebay_client::{
 use forebay_proto::v1;
 use forebay_types::DeliveryPolicy;
 
-use super::settings::topic_settings;
+use super::settings::{span, topic_settings};
 
 /// A time in protobuf.
 pub(super) fn time(at: Timestamp) -> prost_types::Timestamp {
@@ -209,6 +209,12 @@ pub fn topic(topic: &TopicFigures) -> v1::Topic {
         settings_version: topic.settings_version,
         counts: topic.counts.map(counts),
         rates: topic.rates.map(rates),
+        wait_p50: topic.wait.p50.map(span),
+        wait_p99: topic.wait.p99.map(span),
+        handling_p50: topic.handling.p50.map(span),
+        handling_p99: topic.handling.p99.map(span),
+        last_delivery_at: topic.last_delivery_at.map(time),
+        last_ack_at: topic.last_ack_at.map(time),
     }
 }
 

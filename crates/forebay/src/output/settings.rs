@@ -5,7 +5,7 @@ use std::time::Duration;
 use forebay_client::{SettingsDifference, SettingsReport, TopicSettings};
 use forebay_proto::v1;
 
-fn span(span: Duration) -> prost_types::Duration {
+pub(super) fn span(span: Duration) -> prost_types::Duration {
     // Servers take no longer ones than the type holds.
     span.try_into().unwrap_or_default()
 }

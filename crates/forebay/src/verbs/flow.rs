@@ -1,8 +1,10 @@
 //! How much happens in topics, and what has become of their items.
 
+use std::time::Duration;
+
 use forebay_client::{Counts, Rates};
 
-use crate::output::{Cell, Style, Table};
+use crate::output::{self, Cell, Style, Table};
 
 /// One of the rates, or `-` where nobody knows it.
 pub fn rate(rates: Option<Rates>, which: fn(&Rates) -> f64) -> Cell {
@@ -12,6 +14,11 @@ pub fn rate(rates: Option<Rates>, which: fn(&Rates) -> f64) -> Cell {
 /// A rate with one digit behind the point, or two where it is small.
 pub fn per_second(rate: f64) -> String {
     if rate > 0.0 && rate < 1.0 { format!("{rate:.2}") } else { format!("{rate:.1}") }
+}
+
+/// How long something took, or `-` where nobody knows it.
+pub fn length(length: Option<Duration>) -> Cell {
+    length.map_or_else(|| "-".to_owned(), output::span).into()
 }
 
 /// Adds rows to the table of a topic or a namespace.
@@ -37,8 +44,6 @@ fn count_note(since: &Option<String>, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

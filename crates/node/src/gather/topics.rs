@@ -5,16 +5,19 @@ use std::{
     sync::Arc,
 };
 
-use forebay_engine::TopicsCall;
+use forebay_engine::{Latencies, TopicsCall};
 use forebay_proto::{peer, v1};
 use forebay_types::{Namespace, Refusal, TopicName};
 
 use super::Gather;
 use crate::{
-    grpc::earlier,
+    grpc::{earlier, later},
     peers::{
         PeerLinks,
-        wire::topics::{add_counts, add_rates, topic_details, topics_response},
+        wire::{
+            latencies,
+            topics::{add_counts, add_rates, topic_details, topics_response},
+        },
     },
 };
 
@@ -63,6 +66,7 @@ impl Gather {
         let mut sum = v1::GetTopicResponse::default();
         let mut shards = BTreeSet::new();
         let mut priorities: BTreeMap<i32, v1::PriorityCount> = BTreeMap::new();
+        let mut took = None;
         for part in std::iter::once(topic_details(own?)).chain(others) {
             shards.extend(part.shards);
             sum.priorities_cut |= part.priorities_cut;
@@ -70,6 +74,7 @@ impl Gather {
                 (Some(sum), Some(topic)) => add(sum, &topic),
                 (sum, topic) => *sum = sum.take().or(topic),
             }
+            latencies::add(&mut took, part.latencies.as_ref().map(latencies::of_message));
             for count in part.priorities {
                 let sum = priorities.entry(count.priority).or_insert_with(|| v1::PriorityCount {
                     priority: count.priority,
@@ -78,6 +83,9 @@ impl Gather {
                 sum.ready_count += count.ready_count;
                 sum.oldest_ready_at = earlier(sum.oldest_ready_at.take(), count.oldest_ready_at);
             }
+        }
+        if let (Some(topic), Some(took)) = (&mut sum.topic, took) {
+            latencies::tell(topic, &took);
         }
         sum.priorities = priorities.into_values().collect();
         sum.priorities_cut |= sum.priorities.len() > PRIORITIES_MAX;
@@ -90,50 +98,76 @@ impl Gather {
 /// Priorities of a topic that are told.
 const PRIORITIES_MAX: usize = 100;
 
+/// What one node has of a topic.
+struct Part {
+    /// The topic, without percentiles.
+    topic: v1::Topic,
+    /// How long items waited, and deliveries lasted.
+    latencies: Option<Box<Latencies>>,
+}
+
 /// Answers of nodes that are put together.
 #[derive(Default)]
 struct Merge {
     /// Those of one node after those of another, each by namespace and name.
-    topics: Vec<v1::Topic>,
+    parts: Vec<Part>,
     /// The scan, without its topics.
     scan: TopicScan,
 }
 
 impl Merge {
     fn add(&mut self, page: peer::ListTopicsResponse) {
-        let Self { topics, scan } = self;
+        let Self { parts, scan } = self;
         let through = page.through.map(|name| TopicName::new(name.namespace, name.topic));
         scan.through = scan.through.take().into_iter().chain(through).min();
         scan.shards.extend(page.shards);
         scan.counted.extend(page.counted_shards);
         scan.scanned += page.scanned;
-        topics.extend(page.topics);
+        let first = parts.len();
+        parts.extend(page.topics.into_iter().map(|topic| Part { topic, latencies: None }));
+        for told in page.latencies {
+            if let (Some(part), Some(told)) = (parts.get_mut(first + told.topic as usize), &told.latencies) {
+                part.latencies = Some(latencies::of_message(told));
+            }
+        }
     }
 
     /// What a node did not get to is left to the next scan.
     fn end(self) -> TopicScan {
-        let Self { mut topics, mut scan } = self;
+        let Self { mut parts, mut scan } = self;
         // Parts that are in order already are merged, and one part is left as it is: this is done for each of
         // a million topics.
-        topics.sort_by(|one, other| name(one).cmp(&name(other)));
-        topics.dedup_by(|part, sum| {
-            let is_same = name(part) == name(sum);
+        parts.sort_by(|one, other| one.name().cmp(&other.name()));
+        parts.dedup_by(|part, sum| {
+            let is_same = part.name() == sum.name();
             if is_same {
-                add(sum, part);
+                add(&mut sum.topic, &part.topic);
+                latencies::add(&mut sum.latencies, part.latencies.take());
             }
             is_same
         });
         if let Some(through) = &scan.through {
             let through = (&*through.namespace, &*through.topic);
-            topics.truncate(topics.partition_point(|topic| name(topic) <= through));
+            parts.truncate(parts.partition_point(|part| part.name() <= through));
         }
-        scan.topics = topics;
+        scan.topics = parts.into_iter().map(Part::told).collect();
         scan
     }
 }
 
-fn name(topic: &v1::Topic) -> (&str, &str) {
-    (&topic.namespace, &topic.topic)
+impl Part {
+    fn name(&self) -> (&str, &str) {
+        (&self.topic.namespace, &self.topic.topic)
+    }
+
+    /// As callers see it.
+    fn told(self) -> v1::Topic {
+        let Self { mut topic, latencies } = self;
+        if let Some(latencies) = latencies {
+            latencies::tell(&mut topic, &latencies);
+        }
+        topic
+    }
 }
 
 /// Adds what another node has of a topic.
@@ -148,6 +182,8 @@ fn add(sum: &mut v1::Topic, part: &v1::Topic) {
     sum.oldest_ready_at = earlier(sum.oldest_ready_at.take(), part.oldest_ready_at);
     add_counts(&mut sum.counts, part.counts.as_ref());
     add_rates(&mut sum.rates, part.rates.as_ref());
+    sum.last_delivery_at = later(sum.last_delivery_at, part.last_delivery_at);
+    sum.last_ack_at = later(sum.last_ack_at, part.last_ack_at);
     sum.next_due_at = earlier(sum.next_due_at.take(), part.next_due_at).filter(|_| !is_unknown);
 }
 

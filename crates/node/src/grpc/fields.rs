@@ -223,6 +223,14 @@ pub fn earlier(
     one.into_iter().chain(other).min_by_key(|time| (time.seconds, time.nanos))
 }
 
+/// The later one of two times, if there is one.
+pub fn later(
+    one: Option<prost_types::Timestamp>,
+    other: Option<prost_types::Timestamp>,
+) -> Option<prost_types::Timestamp> {
+    one.into_iter().chain(other).max_by_key(|time| (time.seconds, time.nanos))
+}
+
 /// A stored time in protobuf.
 pub fn to_timestamp(time: Timestamp) -> prost_types::Timestamp {
     let micros = time.as_micros();

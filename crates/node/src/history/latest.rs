@@ -55,6 +55,9 @@ mod tests {
             waiting: 0,
             counted: None,
             rates: Rates::default(),
+            latencies: None,
+            last_delivery_at: None,
+            last_ack_at: None,
             paused: [false; 2],
             reported,
         }

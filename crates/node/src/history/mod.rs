@@ -250,6 +250,9 @@ mod tests {
             waiting: 0,
             counted: None,
             rates: Rates { enqueued: 2.0, dead_lettered, ..Rates::default() },
+            latencies: None,
+            last_delivery_at: None,
+            last_ack_at: None,
             paused: [false; 2],
             reported: Reported::default(),
         }

@@ -451,6 +451,30 @@ pub struct ListTopicsResponse {
     /// Those of the shards that told all that they have counted, if that was asked for.
     #[prost(uint32, repeated, tag = "5")]
     pub counted_shards: ::prost::alloc::vec::Vec<u32>,
+    /// How long the items of these topics waited, and deliveries lasted. Topics without it are left out.
+    #[prost(message, repeated, tag = "6")]
+    pub latencies: ::prost::alloc::vec::Vec<TopicLatencies>,
+}
+/// Lengths of time of the last one to two minutes, counted by how long they are: from the shortest on, without
+/// the zeros at the end.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Latencies {
+    /// From when items were ready until they were delivered.
+    #[prost(uint32, repeated, tag = "1")]
+    pub waits: ::prost::alloc::vec::Vec<u32>,
+    /// From when deliveries began until they were acked.
+    #[prost(uint32, repeated, tag = "2")]
+    pub handlings: ::prost::alloc::vec::Vec<u32>,
+}
+/// Latencies of a topic of a list.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TopicLatencies {
+    /// Its place in the list, from 0 on.
+    #[prost(uint32, tag = "1")]
+    pub topic: u32,
+    /// What was counted.
+    #[prost(message, optional, tag = "2")]
+    pub latencies: ::core::option::Option<Latencies>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ForgetCountsRequest {
@@ -484,6 +508,9 @@ pub struct GetTopicResponse {
     /// The shards that were looked at.
     #[prost(uint32, repeated, tag = "4")]
     pub shards: ::prost::alloc::vec::Vec<u32>,
+    /// How long its items waited, and deliveries lasted. Absent: nothing was counted lately.
+    #[prost(message, optional, tag = "5")]
+    pub latencies: ::core::option::Option<Latencies>,
 }
 /// The position of an item in a list of one state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

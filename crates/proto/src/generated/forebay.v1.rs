@@ -326,6 +326,29 @@ pub struct Topic {
     /// How much happens in it. Absent: the topic is forgotten.
     #[prost(message, optional, tag = "14")]
     pub rates: ::core::option::Option<Rates>,
+    /// How long items had been ready when they were delivered, over the last one to two minutes: half of them no
+    /// longer than this. It may be a third too small, or half too large. Absent: none was delivered, or the topic
+    /// is not among the 10,000 of a node, 2,500 of a namespace, for which there is room.
+    #[prost(message, optional, tag = "15")]
+    pub wait_p50: ::core::option::Option<::prost_types::Duration>,
+    /// The same for 99 of 100 items.
+    #[prost(message, optional, tag = "16")]
+    pub wait_p99: ::core::option::Option<::prost_types::Duration>,
+    /// How long deliveries had lasted when they were acked: half of them no longer than this. Otherwise as
+    /// `wait_p50`. Deliveries that are at most once do not count.
+    #[prost(message, optional, tag = "17")]
+    pub handling_p50: ::core::option::Option<::prost_types::Duration>,
+    /// The same for 99 of 100 deliveries.
+    #[prost(message, optional, tag = "18")]
+    pub handling_p99: ::core::option::Option<::prost_types::Duration>,
+    /// When a delivery began last, to the second. Absent: none since the topic's shards got their present
+    /// owners.
+    #[prost(message, optional, tag = "19")]
+    pub last_delivery_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// When a delivery was acked last, to the second. Absent: none since the topic's shards got their present
+    /// owners.
+    #[prost(message, optional, tag = "20")]
+    pub last_ack_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// What has become of items so far. The counts are stored with what they count, so that no crash loses or
 /// repeats one. A topic that has had no item for an hour is forgotten, and its counts with it.

@@ -81,7 +81,7 @@ impl OwnedShard {
         let mut done = std::mem::take(&mut batch.planned);
         done.iter().for_each(|planned| self.end_delivery(planned));
         let leases = std::mem::take(&mut batch.leases);
-        self.topics.count_deliveries(batch.number, &leases, at, &mut flows);
+        self.topics.count_deliveries(&batch, &leases, at, &mut flows);
         self.begin_deliveries(batch.number, leases);
         let mut duplicates = Vec::new();
         done.iter().for_each(|planned| self.apply(planned, &mut duplicates));

@@ -22,10 +22,31 @@ fn each_end_of_a_delivery_is_counted_as_what_it_is() {
     let delta = Tally { acked: 1, failed: 2, returned: 1, dead_lettered: 1, ..Tally::default() };
     assert_eq!(batch.tallies, [(T, delta)]);
     assert_eq!(tally(&shard), Tally { enqueued: 6, ..delta });
-    let (counted, _) = shard.flow(T, at(10)).unwrap();
+    let counted = shard.flow(T, at(10)).unwrap().counted;
     let counted = counted.unwrap();
     assert_eq!((counted.since, counted.enqueued, counted.delivered), (time(0), 6, 6));
     assert_eq!((counted.acked, counted.failed, counted.dead_lettered), (1, 2, 1));
+}
+
+#[test]
+fn a_topic_knows_when_something_was_delivered_and_acked_last() {
+    let mut shard = shard();
+    store(&mut shard, 0, items(1));
+    let last = |shard: &OwnedShard| {
+        let last = shard.flow(T, at(0)).unwrap().last;
+        (last.delivery(), last.ack())
+    };
+    assert_eq!(last(&shard), (None, None));
+    let receipts = store_leased(&mut shard, 100, items(2));
+    let (delivered, acked) = last(&shard);
+    assert!(delivered.is_some() && acked.is_none(), "{delivered:?}, {acked:?}");
+    nack(&mut shard, receipts[0], NackAction::Release(Duration::ZERO));
+    run(&mut shard, 200);
+    assert_eq!(last(&shard), (delivered, None), "what goes back is neither");
+    ack(&mut shard, receipts[1]);
+    run(&mut shard, 1_200);
+    let (later, acked) = last(&shard);
+    assert!(later == delivered && acked > delivered, "{acked:?}");
 }
 
 #[test]
@@ -97,9 +118,9 @@ fn rates_have_what_happened_in_the_last_seconds() {
     // An extension begins no delivery.
     settle(&mut shard, receipts[15], SettleKind::Extend { lease: None });
     run(&mut shard, 20);
-    let rates = shard.flow(T, at(3_000)).unwrap().1;
+    let rates = shard.flow(T, at(3_000)).unwrap().rates;
     assert_eq!((rates.enqueued, rates.delivered, rates.acked, rates.failed), (2.0, 2.0, 1.0, 0.0));
-    assert_eq!(shard.flow(T, at(30_000)).unwrap().1, crate::api::Rates::default());
+    assert_eq!(shard.flow(T, at(30_000)).unwrap().rates, crate::api::Rates::default());
 }
 
 #[test]

@@ -147,7 +147,7 @@ pub fn line_of(place: usize) -> usize {
 mod tests {
     use std::time::Duration;
 
-    use forebay_client::TopicSettings;
+    use forebay_client::{Percentiles, TopicSettings};
 
     use super::*;
 
@@ -174,6 +174,10 @@ mod tests {
                 failed: 0.5,
                 dead_lettered: 0.0,
             }),
+            wait: Percentiles::default(),
+            handling: Percentiles::default(),
+            last_delivery_at: None,
+            last_ack_at: None,
         }
     }
 

@@ -41,6 +41,12 @@ impl One for TopicReport {
         row("next due", style.optional_time(topic.next_due_at).into());
         row("waiting calls", topic.waiting.into());
         flow::add_rows(&mut table, topic.counts, topic.rates, style);
+        for (name, took) in [("wait", topic.wait), ("handling", topic.handling)] {
+            let p50 = took.p50.map(|p50| format!("half of them {}", output::span(p50))).unwrap_or_default();
+            table.row([format!("{name} p99").into(), flow::length(took.p99), p50.into()]);
+        }
+        table.row(["last delivery".into(), style.optional_time(topic.last_delivery_at).into(), "".into()]);
+        table.row(["last ack".into(), style.optional_time(topic.last_ack_at).into(), "".into()]);
         for pause in &topic.pauses {
             let (since, until) = (style.optional_time(pause.since), style.optional_time(pause.until));
             let whose = if pause.of_namespace { "the namespace is paused" } else { "paused" };

@@ -9,7 +9,10 @@ use super::flags;
 use crate::{
     failure::Failure,
     output::{self, Column, Format, List, Row},
-    verbs::{flow::rate, pages},
+    verbs::{
+        flow::{length, rate},
+        pages,
+    },
 };
 
 /// An entry of the list.
@@ -67,6 +70,9 @@ impl Row for Listed {
         Column::new("ACKED/S", |it, _| rate(it.figures.rates, |rates| rates.acked)),
         Column::wide("OUT/S", |it, _| rate(it.figures.rates, |rates| rates.delivered)),
         Column::wide("FAILED/S", |it, _| rate(it.figures.rates, |rates| rates.failed)),
+        Column::wide("WAIT P50", |it, _| length(it.figures.wait.p50)),
+        Column::wide("WAIT P99", |it, _| length(it.figures.wait.p99)),
+        Column::wide("HANDLING P99", |it, _| length(it.figures.handling.p99)),
         Column::wide("NEXT DUE", |it, style| style.optional_time(it.figures.next_due_at).into()),
     ];
 

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     gather::TopicScan,
     grpc::{admission::Call, fields, page_token::List, queue::ALL_NAMESPACES},
-    peers::wire::topics::FLOW_BYTES,
+    peers::wire::{latencies::PERCENTILE_BYTES, topics::FLOW_BYTES},
 };
 
 /// Fields of a filter.
@@ -40,11 +40,11 @@ const SCAN_TOPICS: usize = 1_000;
 /// The longest that one page looks for topics. What it has found by then is the page.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
 /// What the topics of one scan may take.
-const SCAN_BYTES: usize = SCAN_TOPICS * 512;
+const SCAN_BYTES: usize = SCAN_TOPICS * 1024;
 /// What one topic with its priorities may take.
 const TOPIC_BYTES_MAX: usize = 8 << 10;
 /// What a topic takes in the answer beside its names.
-const TOPIC_BYTES: usize = 96 + FLOW_BYTES;
+const TOPIC_BYTES: usize = 128 + FLOW_BYTES + PERCENTILE_BYTES;
 
 /// What a request asks for.
 struct Query {

@@ -113,6 +113,11 @@ pub fn duration(span: prost_types::Duration) -> Duration {
     Duration::new(u64::try_from(span.seconds).unwrap_or(0), u32::try_from(span.nanos).unwrap_or(0))
 }
 
+/// How long something took. `–`: that is not known.
+pub fn length(length: Option<prost_types::Duration>) -> String {
+    length.map_or_else(|| "–".to_owned(), |length| span(duration(length)))
+}
+
 /// Bytes as text if they are UTF-8 without control characters but line breaks and tabs; or else `None`.
 pub fn as_text(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;

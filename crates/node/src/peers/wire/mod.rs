@@ -7,6 +7,7 @@ pub mod dead_groups;
 mod enqueue;
 pub mod explain;
 pub mod items;
+pub mod latencies;
 pub mod refusal;
 mod settle;
 pub mod topics;

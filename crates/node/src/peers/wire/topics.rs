@@ -6,6 +6,7 @@ use forebay_engine::{
 use forebay_proto::{peer, v1};
 use forebay_types::TopicName;
 
+use super::latencies;
 use crate::grpc::{earlier, to_timestamp};
 
 /// What the counts and rates of a topic, or of a namespace, take at most in an answer.
@@ -14,7 +15,12 @@ pub const FLOW_BYTES: usize = 128;
 /// What this node has, as other nodes are told.
 pub fn topics_response(page: TopicsPage) -> peer::ListTopicsResponse {
     let TopicsPage { topics, through, shards, counted, scanned } = page;
+    let of_topic = |(place, topic): (usize, &TopicFigures)| {
+        let latencies = Some(latencies::message(topic.latencies.as_deref()?));
+        Some(peer::TopicLatencies { topic: u32::try_from(place).ok()?, latencies })
+    };
     peer::ListTopicsResponse {
+        latencies: topics.iter().enumerate().filter_map(of_topic).collect(),
         topics: topics.into_iter().map(topic).collect(),
         through: through.as_ref().map(topic_name),
         shards: shards.into_iter().map(|id| id.0).collect(),
@@ -41,6 +47,13 @@ pub fn topic(topic: TopicFigures) -> v1::Topic {
         settings_version: 0,
         counts: topic.counted.map(counts),
         rates: Some(rates(topic.rates)),
+        // They are told once the histograms of all nodes are added up.
+        wait_p50: None,
+        wait_p99: None,
+        handling_p50: None,
+        handling_p99: None,
+        last_delivery_at: topic.last_delivery_at.map(to_timestamp),
+        last_ack_at: topic.last_ack_at.map(to_timestamp),
     }
 }
 
@@ -92,7 +105,9 @@ pub fn topic_details(details: TopicDetails) -> peer::GetTopicResponse {
         ready_count: count.ready,
         oldest_ready_at: Some(to_timestamp(count.oldest_ready_at)),
     };
+    let counted = figures.as_ref().and_then(|figures| figures.latencies.as_deref());
     peer::GetTopicResponse {
+        latencies: counted.map(latencies::message),
         topic: figures.map(topic),
         priorities: priorities.into_iter().map(priority).collect(),
         priorities_cut,

@@ -1,6 +1,6 @@
 //! Each rule, on what it is about.
 
-use forebay_client::{Caller, Node, Operation, OperationState, Shard, Timestamp, TopicSettings};
+use forebay_client::{Caller, Node, Operation, OperationState, Percentiles, Shard, Timestamp, TopicSettings};
 
 use super::*;
 
@@ -73,6 +73,10 @@ fn topic(name: &str, [ready, leased, dead, waiting]: [u64; 4]) -> TopicFigures {
         settings_version: 0,
         counts: None,
         rates: None,
+        wait: Percentiles::default(),
+        handling: Percentiles::default(),
+        last_delivery_at: None,
+        last_ack_at: None,
     }
 }
 

@@ -14,7 +14,7 @@ use super::super::{
     links::{self, link},
     live::Live,
     show::Shown,
-    texts::{age, count, percent, rate},
+    texts::{age, count, length, percent, rate},
     trouble::Trouble,
 };
 use crate::grpc::ALL_NAMESPACES;
@@ -40,6 +40,9 @@ const HEADS: [(&str, &str, &str); 6] = [
     ("scheduled", "-scheduled", "Items that are not due yet"),
     ("dead", "-dead", "Dead letters"),
 ];
+
+/// What the percentile means.
+const WAIT_TITLE: &str = "99 of 100 items were ready no longer when they were delivered, in the last minutes";
 
 /// Makes the page.
 pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
@@ -201,6 +204,7 @@ pub fn table(asked: &Asked, topics: &[Topic], listed: Option<(&str, &str)>, live
                         th scope="col" title="Items enqueued a second" { "in/s" }
                         th scope="col" title="Deliveries acked a second" { "out/s" }
                         th scope="col" title="Deliveries nacked, or whose lease ran out" { "failed" }
+                        th scope="col" title=(WAIT_TITLE) { "wait p99" }
                         th scope="col" title="Dequeue calls that wait for the topic" { "waiting" }
                     }
                 }
@@ -246,6 +250,7 @@ fn row(asked: &Asked, topic: &Topic, all: bool, live: &mut Live) -> Markup {
             (live.cell(format!("{id}i"), rate(rates.enqueued)))
             (live.cell(format!("{id}u"), rate(rates.acked)))
             (live.word_cell(format!("{id}f"), failing::class(failing), percent(failing)))
+            (live.cell(format!("{id}p"), length(topic.wait_p99)))
             (live.cell(format!("{id}w"), count(topic.waiting_calls)))
         }
     }

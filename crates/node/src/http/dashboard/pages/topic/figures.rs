@@ -1,5 +1,7 @@
 //! The figures of a topic, as they are now and as they were.
 
+use std::time::Duration;
+
 use forebay_proto::v1::{
     GetHistoryRequest, GetHistoryResponse, HistorySeries, HistorySeries as Of, Rates, Topic,
 };
@@ -12,7 +14,7 @@ use super::{
             asked::Asked,
             live::Live,
             plot::{Series, plot},
-            texts::{age, count, rate, timestamp},
+            texts::{age, count, duration, length, rate, span, timestamp},
         },
         overview::{
             lines::{self, Lines, wait, whole},
@@ -37,12 +39,15 @@ pub fn request(place: &Place<'_>) -> GetHistoryRequest {
     lines::request(place.namespace, place.name, seconds, step, &SERIES)
 }
 
-/// The six figures.
+/// The figures as they are now.
 pub fn figures(asked: &Asked, topic: &Topic, live: &mut Live) -> Markup {
     let rates = topic.rates.unwrap_or_default();
     let [comes, goes, fails] = [("in", rates.enqueued), ("out", rates.acked), ("failed", rates.failed)]
         .map(|(word, number)| format!("{word} {} /s", rate(number)));
     let oldest = age(topic.oldest_ready_at, asked.now());
+    let [waited, handled] =
+        [(topic.wait_p50, topic.last_delivery_at), (topic.handling_p50, topic.last_ack_at)]
+            .map(|(p50, last)| more(p50, last.map(|last| asked.now().since(timestamp(last)))));
     html! {
         div.figures {
             (figure(live, "oldest", "oldest ready", oldest, String::new()))
@@ -50,9 +55,18 @@ pub fn figures(asked: &Asked, topic: &Topic, live: &mut Live) -> Markup {
             (figure(live, "leased", "leased", count(topic.leased_count), goes))
             (figure(live, "scheduled", "scheduled", count(topic.scheduled_count), String::new()))
             (figure(live, "dead", "dead letters", count(topic.dead_count), fails))
+            (figure(live, "wait", "ready until delivered, p99", length(topic.wait_p99), waited))
+            (figure(live, "handling", "delivered until acked, p99", length(topic.handling_p99), handled))
             (figure(live, "waiting", "dequeue calls waiting", count(topic.waiting_calls), String::new()))
         }
     }
+}
+
+/// How long half of them took, and when the last one was.
+fn more(p50: Option<prost_types::Duration>, since_last: Option<Duration>) -> String {
+    let half = p50.map(|p50| format!("p50 {}", span(duration(p50))));
+    let last = since_last.map(|since| format!("last {} ago", span(since.max(Duration::from_secs(1)))));
+    [half, last].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn figure(live: &mut Live, id: &str, label: &str, value: String, small: String) -> Markup {
