@@ -219,7 +219,7 @@ async fn history_has_a_line_for_each_series_and_refuses_what_is_not_kept() {
         assert!(begun.elapsed() < HISTORY_TIMEOUT, "{table}");
         tokio::time::sleep(Duration::from_millis(200)).await;
     };
-    assert_eq!(table.lines().count(), 14, "{table}");
+    assert_eq!(table.lines().count(), 18, "{table}");
     assert!(table.contains("by 1s"), "{table}");
     let some = ["history", "--range", "5m", "--series", "acked,ready", "-o", "json"];
     let found = server.run(&some).await.json();

@@ -38,11 +38,20 @@ pub enum HistorySeries {
     WaitingCalls,
     /// Topics. Not of a topic, nor of a shard.
     Topics,
+    /// For how many seconds half of the items had been ready at most when they were delivered, over one to
+    /// two minutes. Not of a shard.
+    WaitP50,
+    /// The same for 99 of 100 items.
+    WaitP99,
+    /// For how many seconds half of the deliveries had lasted at most when they were acked. Not of a shard.
+    HandlingP50,
+    /// The same for 99 of 100 deliveries.
+    HandlingP99,
 }
 
 impl HistorySeries {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::Enqueued,
         Self::Delivered,
         Self::Acked,
@@ -55,6 +64,10 @@ impl HistorySeries {
         Self::Dead,
         Self::WaitingCalls,
         Self::Topics,
+        Self::WaitP50,
+        Self::WaitP99,
+        Self::HandlingP50,
+        Self::HandlingP99,
     ];
 
     /// Its name in commands.
@@ -72,6 +85,10 @@ impl HistorySeries {
             Self::Dead => "dead",
             Self::WaitingCalls => "waiting-calls",
             Self::Topics => "topics",
+            Self::WaitP50 => "wait-p50",
+            Self::WaitP99 => "wait-p99",
+            Self::HandlingP50 => "handling-p50",
+            Self::HandlingP99 => "handling-p99",
         }
     }
 

@@ -121,7 +121,7 @@ impl RecentLatencies {
         has_room(self)
     }
 
-    /// Forgets topics of which nothing is told any more. That looks at all of them, so it is done once a slot.
+    /// Forgets topics of which nothing is told any more. That looks at all of them: once a slot is enough.
     fn tidy(&mut self, slot: u64) {
         self.tidied = slot;
         self.namespaces.retain(|_, topics| {

@@ -133,10 +133,16 @@ impl One for Shown {
 
 /// A point in the unit of its series.
 fn figure(line: &HistoryLine, value: f64) -> String {
-    use HistorySeries::{Acked, DeadLettered, Delivered, Enqueued, Failed, OldestReadyAge};
+    use HistorySeries::{
+        Acked, DeadLettered, Delivered, Enqueued, Failed, HandlingP50, HandlingP99, OldestReadyAge, WaitP50,
+        WaitP99,
+    };
     match line.series {
         Enqueued | Delivered | Acked | Failed | DeadLettered => format!("{}/s", per_second(value)),
         OldestReadyAge => format!("{value:.0} s"),
+        WaitP50 | WaitP99 | HandlingP50 | HandlingP99 => {
+            output::span(Duration::try_from_secs_f64(value).unwrap_or_default())
+        }
         _ => format!("{value:.0}"),
     }
 }

@@ -1,20 +1,20 @@
 //! How figures were, as all nodes remember it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_proto::{peer, v1};
 use forebay_types::Refusal;
 
 use super::Gather;
-use crate::history::{AGE, SERIES};
+use crate::history::{SERIES, is_greatest};
 
 /// Lines of all nodes together.
 #[derive(Debug, Default)]
 pub struct Merged {
     /// The number of the step of the first point.
     pub from: u64,
-    /// One a series, of the same length. Empty: nobody remembers anything.
-    pub lines: Vec<Vec<f64>>,
+    /// By series, of the same length. Empty: nobody remembers anything.
+    pub lines: BTreeMap<i32, Vec<f64>>,
     /// Shards that could not be asked.
     pub incomplete: Vec<u32>,
     /// Some node has more topics than it looks at.
@@ -39,32 +39,32 @@ impl Gather {
 /// Adds lines up, step by step. A step that some nodes have seen is what these have seen.
 fn merge(from: u64, until: u64, answers: &[peer::GetHistoryResponse]) -> Merged {
     let steps = usize::try_from(until.saturating_sub(from)).unwrap_or(0);
-    let mut lines: Vec<Vec<f64>> = Vec::new();
+    let mut lines: BTreeMap<i32, Vec<f64>> = BTreeMap::new();
     for answer in answers {
         let Some(offset) = answer.from.checked_sub(from).and_then(|it| usize::try_from(it).ok()) else {
             continue;
         };
         // A later program may have more series.
-        for (series, line) in answer.lines.iter().take(SERIES).enumerate() {
-            if lines.len() <= series {
-                lines.push(vec![f64::NAN; steps]);
-            }
-            for (sum, point) in lines[series].iter_mut().skip(offset).zip(&line.points) {
+        for line in &answer.lines {
+            let place = usize::try_from(line.series - 1).ok().filter(|place| *place < SERIES);
+            let Some(place) = place else { continue };
+            let sums = lines.entry(line.series).or_insert_with(|| vec![f64::NAN; steps]);
+            for (sum, point) in sums.iter_mut().skip(offset).zip(&line.points) {
                 *sum = match (*sum, *point) {
                     (sum, point) if point.is_nan() => sum,
                     (sum, point) if sum.is_nan() => point,
-                    (sum, point) if series == AGE => sum.max(point),
+                    (sum, point) if is_greatest(place) => sum.max(point),
                     (sum, point) => sum + point,
                 };
             }
         }
     }
-    let is_empty = |step: &usize| lines.iter().all(|line| line[*step].is_nan());
+    let is_empty = |step: &usize| lines.values().all(|line| line[*step].is_nan());
     let empty = (0..steps).take_while(is_empty).count();
     if empty == steps {
         lines.clear();
     }
-    lines.iter_mut().for_each(|line| drop(line.drain(..empty)));
+    lines.values_mut().for_each(|line| drop(line.drain(..empty)));
     Merged {
         from: from + empty as u64,
         lines,
@@ -75,22 +75,21 @@ fn merge(from: u64, until: u64, answers: &[peer::GetHistoryResponse]) -> Merged 
 }
 
 /// The lines that are asked for, as callers see them. Empty: all.
-pub fn shown(lines: Vec<Vec<f64>>, series: &[i32]) -> Vec<v1::HistoryLine> {
-    let line = |(at, points): (usize, Vec<f64>)| v1::HistoryLine {
-        series: i32::try_from(at + 1).unwrap_or_default(),
-        points,
-    };
-    let lines = lines.into_iter().enumerate().map(line);
-    lines.filter(|line| series.is_empty() || series.contains(&line.series)).collect()
+pub fn shown(lines: BTreeMap<i32, Vec<f64>>, series: &[i32]) -> Vec<v1::HistoryLine> {
+    let wanted = lines.into_iter().filter(|(of, _)| series.is_empty() || series.contains(of));
+    wanted.map(|(series, points)| v1::HistoryLine { series, points }).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use forebay_proto::v1::HistorySeries as Of;
+
     use super::*;
 
     fn answer(from: u64, ready: &[f64], age: &[f64]) -> peer::GetHistoryResponse {
-        let mut lines = vec![v1::HistoryLine { series: 0, points: ready.to_vec() }; AGE + 1];
-        lines[AGE].points = age.to_vec();
+        let line =
+            |series: Of, points: &[f64]| v1::HistoryLine { series: series.into(), points: points.to_vec() };
+        let lines = vec![line(Of::Ready, ready), line(Of::OldestReadyAge, age), line(Of::WaitP99, age)];
         peer::GetHistoryResponse { lines, from, ..peer::GetHistoryResponse::default() }
     }
 
@@ -102,10 +101,11 @@ mod tests {
             answer(13, &[2.0, gap, 8.0], &[1.0, gap, 5.0]),
         ];
         let Merged { from, lines, .. } = merge(10, 17, &answers);
-        assert_eq!((from, lines.len(), lines[0].len()), (12, AGE + 1, 5));
-        assert_eq!((lines[0][0], lines[0][1], lines[0][3]), (1.0, 2.0, 12.0));
-        assert!(lines[0][2].is_nan() && lines[0][4].is_nan());
-        assert_eq!(lines[AGE][3], 5.0);
+        let [ready, age, wait] = [Of::Ready, Of::OldestReadyAge, Of::WaitP99].map(|of| &lines[&of.into()]);
+        assert_eq!((from, lines.len(), ready.len()), (12, 3, 5));
+        assert_eq!((ready[0], ready[1], ready[3]), (1.0, 2.0, 12.0));
+        assert!(ready[2].is_nan() && ready[4].is_nan());
+        assert_eq!((age[3], wait[3]), (5.0, 5.0), "the greatest one, not a sum");
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_series_that_are_asked_for_are_shown() {
-        let lines = || vec![vec![1.0], vec![2.0], vec![3.0]];
+        let lines = || BTreeMap::from([(1, vec![1.0]), (3, vec![3.0]), (14, vec![2.0])]);
         assert_eq!(shown(lines(), &[]).len(), 3);
         let some = shown(lines(), &[3]);
         assert_eq!((some.len(), some[0].series, some[0].points[0]), (1, 3, 3.0));

@@ -9,7 +9,7 @@ mod sampler;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use forebay_engine::{Engine, ShardFigures, TopicFigures};
+use forebay_engine::{Engine, Latencies, ShardFigures, TopicFigures};
 use forebay_proto::{peer, v1};
 use forebay_types::{Clock, Namespace, Refusal, ShardId, Timestamp, TopicName};
 
@@ -21,11 +21,13 @@ use self::{
 };
 
 /// Series of a namespace and of the cluster: those of [`v1::HistorySeries`], in its order from 1 on.
-pub const SERIES: usize = 12;
-/// Those of a topic: the first ones.
-pub const TOPIC_SERIES: usize = 6;
-/// The one that is not added up: of several parts the greatest counts.
-pub const AGE: usize = 5;
+pub const SERIES: usize = 16;
+/// Those of a topic, by their places among all: what happens, what is ready, and how long that takes.
+const TOPIC_SERIES: [usize; 10] = [0, 1, 2, 3, 4, AGE, TOOK, TOOK + 1, TOOK + 2, TOOK + 3];
+/// How long the oldest ready item has waited.
+const AGE: usize = 5;
+/// The first of four percentiles.
+const TOOK: usize = 12;
 /// Those of a shard: the first ones.
 pub const SHARD_SERIES: usize = 10;
 /// Namespaces that have lines.
@@ -55,7 +57,7 @@ struct Kept {
     /// By namespace.
     namespaces: Tracked<Namespace, SERIES>,
     /// By topic.
-    topics: Tracked<TopicName, TOPIC_SERIES>,
+    topics: Tracked<TopicName, { TOPIC_SERIES.len() }>,
     /// By shard.
     shards: Tracked<ShardId, SHARD_SERIES>,
     /// The last look did not see all topics.
@@ -77,36 +79,64 @@ impl Default for Kept {
     }
 }
 
+/// How a topic is at one moment.
+fn of_topic(topic: &TopicFigures, seconds: u64) -> [f64; SERIES] {
+    let mut values = [0.0; SERIES];
+    values[..TOOK].copy_from_slice(&[
+        topic.rates.enqueued,
+        topic.rates.delivered,
+        topic.rates.acked,
+        topic.rates.failed,
+        topic.ready as f64,
+        age(topic.oldest_ready_at, seconds),
+        topic.rates.dead_lettered,
+        topic.leased as f64,
+        topic.scheduled as f64,
+        topic.dead as f64,
+        topic.waiting as f64,
+        1.0,
+    ]);
+    if let Some(took) = &topic.latencies {
+        values[TOOK..].copy_from_slice(&percentiles(took));
+    }
+    values
+}
+
+/// How long half of what happened took, and 99 of 100: until it was delivered, and until it was acked. 0:
+/// nothing happened.
+fn percentiles(Latencies { waits, handlings }: &Latencies) -> [f64; SERIES - TOOK] {
+    [(waits, 0.5), (waits, 0.99), (handlings, 0.5), (handlings, 0.99)]
+        .map(|(of, part)| of.percentile(part).map_or(0.0, |length| length.as_secs_f64()))
+}
+
+/// Of several parts the greatest counts, and not their sum.
+pub const fn is_greatest(series: usize) -> bool {
+    series == AGE || series >= TOOK
+}
+
 /// How topics are at one moment, added up.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum([f64; SERIES]);
+struct Sum {
+    /// All but how long it took.
+    values: [f64; SERIES],
+    /// How long it took.
+    took: Latencies,
+}
 
 impl Sum {
-    fn of(topic: &TopicFigures, seconds: u64) -> Self {
-        Self([
-            topic.rates.enqueued,
-            topic.rates.delivered,
-            topic.rates.acked,
-            topic.rates.failed,
-            topic.ready as f64,
-            age(topic.oldest_ready_at, seconds),
-            topic.rates.dead_lettered,
-            topic.leased as f64,
-            topic.scheduled as f64,
-            topic.dead as f64,
-            topic.waiting as f64,
-            1.0,
-        ])
-    }
-
-    fn add(&mut self, other: &Self) {
-        for (series, (sum, value)) in self.0.iter_mut().zip(other.0).enumerate() {
-            *sum = if series == AGE { sum.max(value) } else { *sum + value };
+    fn add(&mut self, topic: &TopicFigures, values: &[f64; SERIES]) {
+        for (series, (sum, value)) in self.values.iter_mut().zip(values).enumerate() {
+            *sum = if is_greatest(series) { sum.max(*value) } else { *sum + value };
+        }
+        if let Some(took) = &topic.latencies {
+            self.took += took;
         }
     }
 
-    fn of_topic(&self) -> [f64; TOPIC_SERIES] {
-        std::array::from_fn(|series| self.0[series])
+    fn values(&self) -> [f64; SERIES] {
+        let mut values = self.values;
+        values[TOOK..].copy_from_slice(&percentiles(&self.took));
+        values
     }
 }
 
@@ -155,11 +185,13 @@ impl History {
         let step = u64::from(*step);
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let found = match (namespace.as_str(), topic.as_str(), shard) {
-            (_, _, Some(shard)) => lines(kept.shards.ring(&ShardId(*shard), step), *from, *until),
-            ("-", _, None) => lines(kept.cluster.ring(step), *from, *until),
-            (namespace, "", None) => lines(kept.namespaces.ring(&namespace.into(), step), *from, *until),
+            (_, _, Some(shard)) => lines(kept.shards.ring(&ShardId(*shard), step), first(), *from, *until),
+            ("-", _, None) => lines(kept.cluster.ring(step), first(), *from, *until),
+            (namespace, "", None) => {
+                lines(kept.namespaces.ring(&namespace.into(), step), first(), *from, *until)
+            }
             (namespace, topic, None) => {
-                lines(kept.topics.ring(&TopicName::new(namespace, topic), step), *from, *until)
+                lines(kept.topics.ring(&TopicName::new(namespace, topic), step), TOPIC_SERIES, *from, *until)
             }
         };
         let (from, lines) = found.unwrap_or_default();
@@ -193,17 +225,18 @@ impl Kept {
         let mut namespaces: Vec<(Namespace, Sum)> = Vec::new();
         let mut busy = Vec::with_capacity(topics.len());
         // They come by namespace and name.
-        for topic in topics {
-            let sum = Sum::of(topic, seconds);
-            cluster.add(&sum);
-            match namespaces.last_mut().filter(|(name, _)| *name == topic.name.namespace) {
-                Some((_, of_namespace)) => of_namespace.add(&sum),
-                None => namespaces.push((topic.name.namespace.clone(), sum)),
+        for of_one in topics.chunk_by(|one, other| one.name.namespace == other.name.namespace) {
+            let mut namespace = Sum::default();
+            for topic in of_one {
+                let values = of_topic(topic, seconds);
+                cluster.add(topic, &values);
+                namespace.add(topic, &values);
+                busy.push((&topic.name, TOPIC_SERIES.map(|series| values[series])));
             }
-            busy.push((&topic.name, sum.of_topic()));
+            namespaces.extend(of_one.first().map(|topic| (topic.name.namespace.clone(), namespace)));
         }
-        self.cluster.add(at, cluster.0);
-        self.namespaces.add(at, namespaces.iter().map(|(name, sum)| (name, sum.0)));
+        self.cluster.add(at, cluster.values());
+        self.namespaces.add(at, namespaces.iter().map(|(name, sum)| (name, sum.values())));
         self.topics.add(at, busy.into_iter());
         self.shards.add(at, shards.iter().map(|(id, shard)| (id, of_shard(shard, seconds))));
     }
@@ -212,6 +245,7 @@ impl Kept {
 /// The points of a ring as lines.
 fn lines<const N: usize>(
     ring: Option<&Ring<N>>,
+    series: [usize; N],
     from: u64,
     until: u64,
 ) -> Option<(u64, Vec<v1::HistoryLine>)> {
@@ -219,15 +253,22 @@ fn lines<const N: usize>(
     if points.is_empty() {
         return None;
     }
-    let line = |series: usize| v1::HistoryLine {
+    let line = |(at, series): (usize, usize)| v1::HistoryLine {
         series: i32::try_from(series + 1).unwrap_or_default(),
-        points: points.iter().map(|point| f64::from(point[series])).collect(),
+        points: points.iter().map(|point| f64::from(point[at])).collect(),
     };
-    Some((first, (0..N).map(line).collect()))
+    Some((first, series.into_iter().enumerate().map(line).collect()))
+}
+
+/// The first series.
+fn first<const N: usize>() -> [usize; N] {
+    std::array::from_fn(|series| series)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use forebay_engine::{Rates, Reported};
 
     use super::*;
@@ -262,7 +303,25 @@ mod tests {
         let (namespace, topic) = (namespace.to_owned(), topic.to_owned());
         let request = peer::GetHistoryRequest { namespace, topic, step, from: 0, until: 103, shard: None };
         let answer = history.answer(&request);
-        answer.lines.get(series).map(|line| line.points.clone()).unwrap_or_default()
+        let found = answer.lines.iter().find(|line| line.series == series as i32 + 1);
+        found.map(|line| line.points.clone()).unwrap_or_default()
+    }
+
+    #[test]
+    fn percentiles_of_a_namespace_are_those_of_all_its_items() {
+        let history = History::default();
+        let waited = |name: &str, seconds: u64, items: usize| {
+            let mut latencies = Box::<Latencies>::default();
+            (0..items).for_each(|_| latencies.waits.record(Duration::from_secs(seconds)));
+            TopicFigures { latencies: Some(latencies), ..topic("a", name, 1, 0.0) }
+        };
+        let topics = vec![topic("a", "idle", 5, 0.0), waited("slow", 600, 1), waited("swift", 1, 200)];
+        history.add(100, &seen(topics));
+        let p99 = |of: [&str; 2], step| line(&history, of, step, TOOK + 1)[0];
+        assert!(p99(["a", "slow"], 10) > 400.0 && p99(["a", "swift"], 10) < 2.0);
+        assert!(p99(["a", ""], 1) < 2.0 && p99(["-", ""], 1) < 2.0, "one of 201 was slow");
+        assert_eq!(p99(["a", "idle"], 10), 0.0);
+        assert_eq!(line(&history, ["a", ""], 1, TOOK + 2)[0], 0.0, "none was acked");
     }
 
     #[test]

@@ -2248,6 +2248,16 @@ pub enum HistorySeries {
     WaitingCalls = 11,
     /// Topics. Not of a topic, nor of a shard.
     Topics = 12,
+    /// For how many seconds items had been ready when they were delivered, over one to two minutes: half of them no
+    /// longer than this. 0: none was delivered. Of several nodes the greatest. Not of a shard.
+    WaitP50 = 13,
+    /// The same for 99 of 100 items.
+    WaitP99 = 14,
+    /// For how many seconds deliveries had lasted when they were acked: half of them no longer than this. Otherwise
+    /// as HISTORY_SERIES_WAIT_P50.
+    HandlingP50 = 15,
+    /// The same for 99 of 100 deliveries.
+    HandlingP99 = 16,
 }
 impl HistorySeries {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2269,6 +2279,10 @@ impl HistorySeries {
             Self::Dead => "HISTORY_SERIES_DEAD",
             Self::WaitingCalls => "HISTORY_SERIES_WAITING_CALLS",
             Self::Topics => "HISTORY_SERIES_TOPICS",
+            Self::WaitP50 => "HISTORY_SERIES_WAIT_P50",
+            Self::WaitP99 => "HISTORY_SERIES_WAIT_P99",
+            Self::HandlingP50 => "HISTORY_SERIES_HANDLING_P50",
+            Self::HandlingP99 => "HISTORY_SERIES_HANDLING_P99",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2287,6 +2301,10 @@ impl HistorySeries {
             "HISTORY_SERIES_DEAD" => Some(Self::Dead),
             "HISTORY_SERIES_WAITING_CALLS" => Some(Self::WaitingCalls),
             "HISTORY_SERIES_TOPICS" => Some(Self::Topics),
+            "HISTORY_SERIES_WAIT_P50" => Some(Self::WaitP50),
+            "HISTORY_SERIES_WAIT_P99" => Some(Self::WaitP99),
+            "HISTORY_SERIES_HANDLING_P50" => Some(Self::HandlingP50),
+            "HISTORY_SERIES_HANDLING_P99" => Some(Self::HandlingP99),
             _ => None,
         }
     }

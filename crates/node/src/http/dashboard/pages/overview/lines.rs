@@ -99,6 +99,11 @@ pub fn wait(seconds: f64) -> String {
     }
 }
 
+/// How long something took: seconds, of which there may be small parts.
+pub fn took(seconds: f64) -> String {
+    Duration::try_from_secs_f64(seconds).map_or_else(|_| "–".to_owned(), span)
+}
+
 /// A number of items.
 pub fn whole(number: f64) -> String {
     if number.is_finite() { count(number.round() as u64) } else { "–".to_owned() }
@@ -130,5 +135,6 @@ mod tests {
         assert_eq!(lines.until(HistorySeries::Ready, 9.0).last(), Some(&9.0));
         assert_eq!([wait(f64::NAN), wait(0.2), wait(250.0)], ["–", "0 s", "4 min 10 s"]);
         assert_eq!([whole(f64::NAN), whole(0.0)], ["–", "0"]);
+        assert_eq!([took(f64::NAN), took(0.012), took(250.0)], ["–", "12 ms", "4 min 10 s"]);
     }
 }

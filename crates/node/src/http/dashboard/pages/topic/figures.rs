@@ -14,10 +14,10 @@ use super::{
             asked::Asked,
             live::Live,
             plot::{Series, plot},
-            texts::{age, count, duration, length, rate, span, timestamp},
+            texts::{age, count, counted, duration, length, rate, span, timestamp},
         },
         overview::{
-            lines::{self, Lines, wait, whole},
+            lines::{self, Lines, took, wait, whole},
             unread,
         },
     },
@@ -25,7 +25,17 @@ use super::{
 };
 
 /// What is shown.
-const SERIES: [HistorySeries; 5] = [Of::Enqueued, Of::Acked, Of::Failed, Of::Ready, Of::OldestReadyAge];
+const SERIES: [HistorySeries; 9] = [
+    Of::Enqueued,
+    Of::Acked,
+    Of::Failed,
+    Of::Ready,
+    Of::OldestReadyAge,
+    Of::WaitP50,
+    Of::WaitP99,
+    Of::HandlingP50,
+    Of::HandlingP99,
+];
 /// How far back: the field of the address, for people, the range and the step in seconds.
 const RANGES: [(&str, &str, i64, i64); 2] = [("", "10 min", 600, 10), ("24h", "24 h", 86_400, 300)];
 
@@ -44,20 +54,20 @@ pub fn figures(asked: &Asked, topic: &Topic, live: &mut Live) -> Markup {
     let rates = topic.rates.unwrap_or_default();
     let [comes, goes, fails] = [("in", rates.enqueued), ("out", rates.acked), ("failed", rates.failed)]
         .map(|(word, number)| format!("{word} {} /s", rate(number)));
+    let waiting = format!("{} waiting", counted(topic.waiting_calls, "call"));
     let oldest = age(topic.oldest_ready_at, asked.now());
     let [waited, handled] =
         [(topic.wait_p50, topic.last_delivery_at), (topic.handling_p50, topic.last_ack_at)]
             .map(|(p50, last)| more(p50, last.map(|last| asked.now().since(timestamp(last)))));
     html! {
         div.figures {
-            (figure(live, "oldest", "oldest ready", oldest, String::new()))
+            (figure(live, "oldest", "oldest ready", oldest, waiting))
             (figure(live, "ready", "ready", count(topic.ready_count), comes))
             (figure(live, "leased", "leased", count(topic.leased_count), goes))
             (figure(live, "scheduled", "scheduled", count(topic.scheduled_count), String::new()))
             (figure(live, "dead", "dead letters", count(topic.dead_count), fails))
-            (figure(live, "wait", "ready until delivered, p99", length(topic.wait_p99), waited))
-            (figure(live, "handling", "delivered until acked, p99", length(topic.handling_p99), handled))
-            (figure(live, "waiting", "dequeue calls waiting", count(topic.waiting_calls), String::new()))
+            (figure(live, "wait", "wait, p99", length(topic.wait_p99), waited))
+            (figure(live, "handling", "handling, p99", length(topic.handling_p99), handled))
         }
     }
 }
@@ -117,6 +127,15 @@ pub fn plots(
 fn lines_of(asked: &Asked, topic: &Topic, lines: &Lines, live: &mut Live) -> Markup {
     let Rates { enqueued, acked, failed, .. } = topic.rates.unwrap_or_default();
     let oldest = topic.oldest_ready_at.map_or(0.0, |at| asked.now().since(timestamp(at)).as_secs_f64());
+    let seconds =
+        |length: Option<prost_types::Duration>| length.map_or(f64::NAN, |it| duration(it).as_secs_f64());
+    let [waited_50, waited_99, handled_50, handled_99] = [
+        (Of::WaitP50, topic.wait_p50),
+        (Of::WaitP99, topic.wait_p99),
+        (Of::HandlingP50, topic.handling_p50),
+        (Of::HandlingP99, topic.handling_p99),
+    ]
+    .map(|(series, now)| lines.until(series, seconds(now)));
     let [comes, goes, fails, ready, oldest] = [
         (Of::Enqueued, enqueued),
         (Of::Acked, acked),
@@ -128,11 +147,15 @@ fn lines_of(asked: &Asked, topic: &Topic, lines: &Lines, live: &mut Live) -> Mar
     let over = &lines.over(&comes);
     let series = |name, class, points| Series { name, class, points };
     let flow = [series("in", "in", &comes), series("out", "out", &goes), series("failed", "fail", &fails)];
+    let waited = [series("p50", "line", &waited_50), series("p99", "warn", &waited_99)];
+    let handled = [series("p50", "line", &handled_50), series("p99", "warn", &handled_99)];
     html! {
         div.plots {
             (plot(live, "flow", "Items a second", over, &flow, rate))
             (plot(live, "depth", "Ready", over, &[series("ready", "line", &ready)], whole))
             (plot(live, "age", "Oldest ready", over, &[series("waits", "warn", &oldest)], wait))
+            (plot(live, "waited", "Ready until delivered", over, &waited, took))
+            (plot(live, "handled", "Delivered until acked", over, &handled, took))
         }
     }
 }
