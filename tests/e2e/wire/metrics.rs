@@ -221,6 +221,7 @@ async fn namespaces_and_topics_have_their_figures() {
     assert_eq!(wire.metric(&of_topic("count")).await, 2.0);
     let bound = of("forebay_topic_delivery_wait_seconds_bucket", ",topic=\"t\",le=\"3600\"");
     assert_eq!(wire.metric(&bound).await, 2.0);
+    assert!(wire.metric("forebay_poll_wait_seconds_count").await >= 1.0);
     let others = "forebay_enqueued_total{namespace=\"(others)\"}";
     assert!(wire.page("/metrics").await.contains(&format!("{others} 0\n")));
 }

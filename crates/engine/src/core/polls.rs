@@ -1,6 +1,6 @@
 //! Dequeue calls that have no answer yet.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use forebay_types::{Monotonic, TopicName};
 use rustc_hash::FxHashMap;
@@ -37,6 +37,11 @@ impl Poll {
     pub fn new(call: DequeueCall, reply: Reply<DeliveryGuard>, until: Monotonic) -> Self {
         let names = call.topic_names().into();
         Self { call: Arc::new(call), names, reply, until, leases: None, _charge: None }
+    }
+
+    /// For how long it has waited.
+    pub fn waited(&self, at: Monotonic) -> Duration {
+        (self.call.wait + at.since(self.until)).saturating_sub(self.until.since(at))
     }
 
     /// What it would take of a topic, if it waits.
@@ -140,8 +145,6 @@ impl Polls {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::sync::oneshot;
 
     use super::*;
@@ -161,6 +164,14 @@ mod tests {
             ..DequeueCall::default()
         };
         Poll::new(call, reply, at(0))
+    }
+
+    #[test]
+    fn a_poll_has_waited_since_it_came_also_beyond_its_end() {
+        let call = DequeueCall { wait: Duration::from_millis(100), ..DequeueCall::default() };
+        let poll = Poll::new(call, oneshot::channel().0, at(150));
+        let waited = [50, 80, 150, 170].map(|ms| poll.waited(at(ms)).as_millis());
+        assert_eq!(waited, [0, 30, 100, 120]);
     }
 
     #[test]

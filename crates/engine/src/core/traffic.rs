@@ -88,13 +88,16 @@ pub(crate) struct Traffic {
     others: OfNamespace,
     /// Of topics.
     topics: HashMap<TopicName, OfTopic>,
+    /// How long dequeue calls have waited for their answers.
+    poll_wait: Histogram,
 }
 
 impl Traffic {
     /// Nothing has happened yet.
     pub fn new(topics_wanted: ReportedTopics) -> Self {
         let (others, names) = (OfNamespace::new(Reported::OTHERS), ReportedNamespaces::default());
-        Self { topics_wanted, namespaces: HashMap::new(), names, others, topics: HashMap::new() }
+        let poll_wait = histogram!("forebay_poll_wait_seconds");
+        Self { topics_wanted, namespaces: HashMap::new(), names, others, topics: HashMap::new(), poll_wait }
     }
 
     /// The namespaces that have series of their own.
@@ -138,6 +141,11 @@ impl Traffic {
     pub fn handled(&self, namespace: &Namespace, lengths: impl Iterator<Item = Duration>) {
         let of_namespace = self.of(namespace);
         lengths.for_each(|lasted| of_namespace.handling.record(lasted));
+    }
+
+    /// A dequeue call is answered that has waited for so long.
+    pub fn poll_waited(&self, wait: Duration) {
+        self.poll_wait.record(wait);
     }
 
     fn of(&self, namespace: &Namespace) -> &OfNamespace {

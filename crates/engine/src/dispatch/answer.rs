@@ -10,6 +10,7 @@ use crate::{
 /// Hands out what is leased for the poll, in the order of its demands.
 pub(crate) fn with_items(core: &mut Core, id: u64) {
     let Some(mut poll) = remove(core, id) else { return };
+    core.traffic.poll_waited(poll.waited(core.time.monotonic()));
     let mut leased = poll.leases.take().map(|leases| leases.items).unwrap_or_default();
     leased.sort_unstable_by_key(|item| item.position);
     let (items, returns) = leased.into_iter().map(|item| (item.delivered, item.on_return)).unzip();
@@ -27,6 +28,7 @@ pub(crate) fn empty(core: &mut Core, id: u64) {
     if core.polls.get(id).is_some_and(|poll| poll.leases.is_none())
         && let Some(poll) = remove(core, id)
     {
+        core.traffic.poll_waited(poll.waited(core.time.monotonic()));
         let _ = poll.reply.send(Ok(DeliveryGuard::empty()));
     }
 }

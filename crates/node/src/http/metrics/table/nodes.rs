@@ -143,6 +143,13 @@ pub const NODES: &[Metric] = &[
     metric(Kind::Gauge, "forebay_calls_at_work", &[], "Calls being served; waiting long polls do not count"),
     metric(Kind::Gauge, "forebay_polls_waiting", &[], "Dequeues that wait for an item or for their commit"),
     metric(
+        Kind::Histogram,
+        "forebay_poll_wait_seconds",
+        &[],
+        "How long a Dequeue waited for its answer, with the commit of its leases; one that does not wait \
+         counts too",
+    ),
+    metric(
         Kind::Gauge,
         "forebay_memory_bytes",
         &[("budget", BUDGETS)],
