@@ -74,6 +74,12 @@ async fn a_topic_is_shown_with_its_priorities() {
     assert_eq!((&leased["topic"]["leasedCount"], &leased["priorities"]), (&json!("1"), &json!([])));
     let table = server.run(&["topic", "get", "ready"]).await.done();
     assert!(table.contains("priority 7") && table.contains("ready since"), "{table}");
+    let lines = server.run(&["topic", "watch", "ready", "--count", "2", "--interval", "100ms"]).await.done();
+    assert!(lines.lines().count() == 3 && lines.starts_with("TIME"), "{lines}");
+    let lines = server.run(&["topic", "watch", "ready", "--count", "1", "-o", "jsonl"]).await.done();
+    let line: Value = serde_json::from_str(lines.trim_end()).unwrap();
+    assert_eq!(line["readyCount"], json!("4"));
+    server.run(&["topic", "watch", "nothing"]).await.failed(3);
     let stderr = server.run(&["topic", "get", "nothing"]).await.failed(3);
     assert!(stderr.contains("there is no topic nothing"), "{stderr}");
     // Another tenant's topic is none of this one.

@@ -9,6 +9,7 @@ mod pause;
 mod purge;
 mod put;
 mod reset_leases;
+mod watch;
 
 use clap::{Args, Subcommand};
 
@@ -20,6 +21,7 @@ use pause::{Pause, Resume};
 use purge::Purge;
 use put::Put;
 use reset_leases::ResetLeases;
+use watch::Watch;
 
 use crate::failure::Failure;
 
@@ -34,6 +36,7 @@ Examples:
   forebay topic pause mail --side dequeue --for 2h --note 'the mail server is down'
   forebay topic put mail --default-lease 2m --retry-delay 10s
   forebay topic explain mail
+  forebay topic watch mail --interval 5s
   forebay topic purge mail --filter 'age > 1h' --dry-run
   forebay topic reset-leases mail --yes")]
 pub struct TopicCommand {
@@ -58,6 +61,8 @@ enum TopicVerb {
     Resume(Resume),
     /// Say why items of a topic are not delivered
     Explain(Explain),
+    /// Print the figures of a topic again and again
+    Watch(Watch),
     /// Remove items of a topic
     Purge(Purge),
     /// Release the leases of a topic: items are delivered again, and no failure counts
@@ -75,6 +80,7 @@ impl TopicCommand {
             TopicVerb::Pause(verb) => verb.run().await,
             TopicVerb::Resume(verb) => verb.run().await,
             TopicVerb::Explain(verb) => verb.run().await,
+            TopicVerb::Watch(verb) => verb.run().await,
             TopicVerb::Purge(verb) => verb.run().await,
             TopicVerb::ResetLeases(verb) => verb.run().await,
         }
