@@ -162,7 +162,7 @@ async fn history_is_that_of_all_nodes_and_begins_anew_with_them() {
     for node in &nodes {
         let found = until(node, NAMESPACE, "", HistorySeries::Ready, 15.0).await;
         assert_eq!(found.step.unwrap().seconds, 1);
-        assert_eq!(found.lines.len(), 12);
+        assert_eq!(found.lines.len(), 16);
         assert!(found.lines.iter().all(|line| line.points.len() == found.lines[0].points.len()));
         assert_eq!(line(&found, HistorySeries::Leased).last(), Some(&5.0));
         // Twenty items in the last seconds, some of which the window may have left by now.
@@ -172,7 +172,10 @@ async fn history_is_that_of_all_nodes_and_begins_anew_with_them() {
         assert!(ages.last().is_some_and(|age| (0.0..TIMEOUT.as_secs_f64()).contains(age)), "{ages:?}");
         until(node, "-", "", HistorySeries::Ready, 15.0).await;
         let of_topic = until(node, NAMESPACE, "mail", HistorySeries::Ready, 15.0).await;
-        assert_eq!((of_topic.step.unwrap().seconds, of_topic.lines.len()), (10, 6));
+        assert_eq!((of_topic.step.unwrap().seconds, of_topic.lines.len()), (10, 10));
+        let waited = line(&found, HistorySeries::WaitP99);
+        assert!(waited.last().is_some_and(|wait| *wait > 0.0), "five were delivered: {waited:?}");
+        assert_eq!(line(&found, HistorySeries::HandlingP99).last(), Some(&0.0), "none was acked");
         assert!(history(node, "other", "").await.lines.is_empty(), "of another tenant");
         assert_eq!((found.looked_every.unwrap().seconds, found.topics_cut), (1, false));
         // What each shard has, whichever node owns it. The steps have ten seconds, and show once they are
