@@ -9,7 +9,11 @@ use super::{
     pauses::{TopicPause, pause},
     topic_settings::of_topic,
 };
-use crate::{client::Client, durations::time_from_proto, error::Error};
+use crate::{
+    client::Client,
+    durations::{from_proto, time_from_proto},
+    error::Error,
+};
 
 /// Which topics to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -128,7 +132,7 @@ pub(super) fn counts(counts: v1::Counts) -> Counts {
 
 pub(super) fn rates(rates: v1::Rates) -> Rates {
     let v1::Rates { window, enqueued, delivered, acked, failed, dead_lettered } = rates;
-    let window = window.and_then(|window| Duration::try_from(window).ok()).unwrap_or_default();
+    let window = window.map(from_proto).unwrap_or_default();
     Rates { window, enqueued, delivered, acked, failed, dead_lettered }
 }
 
@@ -224,13 +228,12 @@ pub(super) fn figures(topic: v1::Topic) -> TopicFigures {
         settings_version: topic.settings_version,
         counts: topic.counts.map(counts),
         rates: topic.rates.map(rates),
-        wait: Percentiles { p50: span(topic.wait_p50), p99: span(topic.wait_p99) },
-        handling: Percentiles { p50: span(topic.handling_p50), p99: span(topic.handling_p99) },
+        wait: Percentiles { p50: topic.wait_p50.map(from_proto), p99: topic.wait_p99.map(from_proto) },
+        handling: Percentiles {
+            p50: topic.handling_p50.map(from_proto),
+            p99: topic.handling_p99.map(from_proto),
+        },
         last_delivery_at: topic.last_delivery_at.map(time_from_proto),
         last_ack_at: topic.last_ack_at.map(time_from_proto),
     }
-}
-
-fn span(span: Option<prost_types::Duration>) -> Option<Duration> {
-    Duration::try_from(span?).ok()
 }

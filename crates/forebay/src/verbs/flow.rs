@@ -17,8 +17,8 @@ pub fn per_second(rate: f64) -> String {
 }
 
 /// How long something took, or `-` where nobody knows it.
-pub fn length(length: Option<Duration>) -> Cell {
-    length.map_or_else(|| "-".to_owned(), output::span).into()
+pub fn length(length: Option<Duration>) -> String {
+    length.map_or_else(|| "-".to_owned(), output::span)
 }
 
 /// Adds rows to the table of a topic or a namespace.

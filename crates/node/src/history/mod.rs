@@ -222,7 +222,7 @@ impl Kept {
         let at = Look { seconds, holds: *holds };
         (self.cut, self.every) = (*cut, 1 + holds);
         let mut cluster = Sum::default();
-        let mut namespaces: Vec<(Namespace, Sum)> = Vec::new();
+        let mut namespaces: Vec<(Namespace, [f64; SERIES])> = Vec::new();
         let mut busy = Vec::with_capacity(topics.len());
         // They come by namespace and name.
         for of_one in topics.chunk_by(|one, other| one.name.namespace == other.name.namespace) {
@@ -233,10 +233,10 @@ impl Kept {
                 namespace.add(topic, &values);
                 busy.push((&topic.name, TOPIC_SERIES.map(|series| values[series])));
             }
-            namespaces.extend(of_one.first().map(|topic| (topic.name.namespace.clone(), namespace)));
+            namespaces.extend(of_one.first().map(|topic| (topic.name.namespace.clone(), namespace.values())));
         }
         self.cluster.add(at, cluster.values());
-        self.namespaces.add(at, namespaces.iter().map(|(name, sum)| (name, sum.values())));
+        self.namespaces.add(at, namespaces.iter().map(|(name, values)| (name, *values)));
         self.topics.add(at, busy.into_iter());
         self.shards.add(at, shards.iter().map(|(id, shard)| (id, of_shard(shard, seconds))));
     }

@@ -43,7 +43,7 @@ impl One for TopicReport {
         flow::add_rows(&mut table, topic.counts, topic.rates, style);
         for (name, took) in [("wait", topic.wait), ("handling", topic.handling)] {
             let p50 = took.p50.map(|p50| format!("half of them {}", output::span(p50))).unwrap_or_default();
-            table.row([format!("{name} p99").into(), flow::length(took.p99), p50.into()]);
+            table.row([format!("{name} p99").into(), flow::length(took.p99).into(), p50.into()]);
         }
         table.row(["last delivery".into(), style.optional_time(topic.last_delivery_at).into(), "".into()]);
         table.row(["last ack".into(), style.optional_time(topic.last_ack_at).into(), "".into()]);

@@ -70,9 +70,9 @@ impl Row for Listed {
         Column::new("ACKED/S", |it, _| rate(it.figures.rates, |rates| rates.acked)),
         Column::wide("OUT/S", |it, _| rate(it.figures.rates, |rates| rates.delivered)),
         Column::wide("FAILED/S", |it, _| rate(it.figures.rates, |rates| rates.failed)),
-        Column::wide("WAIT P50", |it, _| length(it.figures.wait.p50)),
-        Column::wide("WAIT P99", |it, _| length(it.figures.wait.p99)),
-        Column::wide("HANDLING P99", |it, _| length(it.figures.handling.p99)),
+        Column::wide("WAIT P50", |it, _| length(it.figures.wait.p50).into()),
+        Column::wide("WAIT P99", |it, _| length(it.figures.wait.p99).into()),
+        Column::wide("HANDLING P99", |it, _| length(it.figures.handling.p99).into()),
         Column::wide("NEXT DUE", |it, style| style.optional_time(it.figures.next_due_at).into()),
     ];
 

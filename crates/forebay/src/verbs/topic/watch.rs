@@ -13,7 +13,10 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::{
     failure::Failure,
     output::{self, Format, Output, Style},
-    verbs::{connection::Connection, flow::per_second},
+    verbs::{
+        connection::Connection,
+        flow::{length, per_second},
+    },
 };
 
 /// The flags.
@@ -102,7 +105,7 @@ fn figures(topic: &TopicFigures, style: &Style) -> [String; 10] {
         rate(|rates| rates.enqueued),
         rate(|rates| rates.acked),
         rate(|rates| rates.failed),
-        topic.wait.p99.map_or_else(|| "-".to_owned(), output::span),
+        length(topic.wait.p99),
     ]
 }
 
