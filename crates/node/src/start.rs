@@ -128,7 +128,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         status,
         engine: engine.clone(),
         load: grpc.load().clone(),
-        peer_connections: member.is_some().then(|| peer_connections.clone()),
+        peers: own.map(|own| (peer_connections.clone(), own.links.clone())),
         certificates: certificates.clone(),
         access,
         exposed: config.exposed.clone(),

@@ -25,7 +25,14 @@ async fn a_node_that_others_do_not_reach_gives_its_shards_away() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let (_, metrics) = nodes[0].fetch("/metrics").await;
-    assert!(metrics.contains("forebay_nodes{state=\"unreached\"} 1"), "{metrics}");
+    for expected in [
+        "forebay_nodes{state=\"unreached\"} 1\n",
+        "forebay_peer_up{peer=\"node1\"} 1\n",
+        "forebay_peer_up{peer=\"node2\"} 0\n",
+        "forebay_memory_bytes{budget=\"forwards\"} 0\n",
+    ] {
+        assert!(metrics.contains(expected), "{expected}: {metrics}");
+    }
     let (_, page) = nodes[0].fetch("/nodes").await;
     assert!(page.contains("does not answer this node"), "{page}");
     assert!(page.contains("class=\"bad\">degraded"), "{page}");

@@ -11,7 +11,9 @@ use tokio::sync::watch;
 use super::{
     condition::Condition, dashboard::Streams, grafana::Grafana, measured::Measured, status_cache::StatusCache,
 };
-use crate::{access::Access, connections::ConnectionCap, grpc::AdmissionLoad, tls::Certificates};
+use crate::{
+    access::Access, connections::ConnectionCap, grpc::AdmissionLoad, peers::PeerLinks, tls::Certificates,
+};
 
 /// What every request handler reads.
 pub type State = axum::extract::State<Arc<NodeInfo>>;
@@ -24,8 +26,8 @@ pub struct NodeInfo {
     pub engine: Engine,
     /// Reports calls and bytes in memory.
     pub load: Arc<AdmissionLoad>,
-    /// Connections of other nodes. `None`: the node has no port for them.
-    pub peer_connections: Option<Arc<ConnectionCap>>,
+    /// Connections of other nodes, and calls on their way to them. `None`: there are no others.
+    pub peers: Option<(Arc<ConnectionCap>, Arc<PeerLinks>)>,
     /// The certificates of the ports.
     pub certificates: Certificates,
     /// Who may do what.

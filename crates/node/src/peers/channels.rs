@@ -97,6 +97,12 @@ impl Channels {
         Some(link)
     }
 
+    /// The bytes on their way to the node to which most are, and how many may be.
+    pub fn used_bytes(&self) -> (usize, usize) {
+        let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        (links.values().map(|link| link.room.used_bytes()).max().unwrap_or(0), self.bytes)
+    }
+
     /// Forgets the connections to all nodes but these.
     pub fn retain(&self, addresses: &[&str]) {
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);

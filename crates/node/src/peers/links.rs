@@ -58,6 +58,11 @@ impl PeerLinks {
         if address == self.own { None } else { self.bulk.link(address) }
     }
 
+    /// The bytes of calls on their way to the node to which most are, and how many may be.
+    pub fn forwarded_bytes(&self) -> (usize, usize) {
+        self.bulk.used_bytes()
+    }
+
     /// Asks a node. `None`: no answer came in time.
     async fn question<T>(
         &self,

@@ -51,6 +51,11 @@ impl Room {
         Self { calls: TenantBudget::new(CALLS_MAX), enqueues, settlements }
     }
 
+    /// Bytes on their way: of enqueues or of settlements, whichever are more.
+    pub fn used_bytes(&self) -> usize {
+        self.enqueues.used().max(self.settlements.used())
+    }
+
     /// Takes a place for a call.
     pub fn take(&self, namespace: &Namespace, load: Load, bytes: usize) -> Result<Place, NoRoom> {
         let no_room = |limit| move |over| NoRoom { limit, over };

@@ -21,7 +21,7 @@ pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)>
     gauge!("forebay_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     gauge!("forebay_connections", "port" => "grpc").set(node.load.connections.in_use() as f64);
     gauge!("forebay_connections", "port" => "http").set(node.load.http_connections.in_use() as f64);
-    if let Some(connections) = &node.peer_connections {
+    if let Some((connections, _)) = &node.peers {
         gauge!("forebay_connections", "port" => "peer").set(connections.in_use() as f64);
     }
     gauge!("forebay_streams").set(node.streams.open() as f64);
@@ -31,7 +31,9 @@ pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)>
     super::memory::set(node, status);
     super::tokens::set(&node.access);
     gauge!("forebay_calls_at_work").set(node.load.calls.in_use() as f64);
-    cluster(node.cluster.as_ref().map(|cluster| cluster.borrow().clone()).as_deref());
+    let state = node.cluster.as_ref().map(|cluster| cluster.borrow().clone());
+    cluster(state.as_deref());
+    super::peers::set(state.as_deref());
     let mut seconds = Vec::new();
     if let Some(status) = status {
         engine(status, node.clock.wall());

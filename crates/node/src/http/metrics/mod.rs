@@ -4,6 +4,7 @@
 mod gauges;
 mod memory;
 mod metric;
+mod peers;
 mod servers;
 mod table;
 mod tokens;

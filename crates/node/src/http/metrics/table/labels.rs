@@ -37,6 +37,8 @@ pub const NODE_STATES: Values = Fixed(&["live", "draining", "silent", "unreached
 pub const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
 /// The sweeps of a shard.
 pub const SWEEPS: Values = Fixed(&["due", "expiry", "retention"]);
+/// The other nodes of the cluster.
+pub const PEERS: Values = Fixed(&[]);
 /// Database servers, as shards name them: `host:port`, or a folder.
 pub const SERVERS: Values = Fixed(&[]);
 /// How the last delivery of a dead letter ended.
@@ -86,6 +88,7 @@ pub const NAMES: Values = Fixed(&[]);
 /// Namespaces as grants name them.
 pub const GRANTED: Values = Fixed(&[]);
 /// What memory is used for.
-pub const BUDGETS: Values = Fixed(&["requests", "unsent", "polls", "enqueues", "topics", "index"]);
+pub const BUDGETS: Values =
+    Fixed(&["requests", "unsent", "polls", "forwards", "enqueues", "topics", "index"]);
 /// Why spans reach no collector.
 pub const SPANS_DROPPED: Values = Fixed(&["full", "failed", "refused", "stopped"]);

@@ -2,7 +2,7 @@
 
 use super::labels::{
     BUDGETS, CLIENT_PORTS, CLOSED, CREDENTIALS, FORWARD_OUTCOMES, FORWARDED, GRANTED, HANDSHAKES, LIMITS,
-    NAMESPACES, NODE_STATES, PORTS, PROTOCOLS, SERVICES, SPANS_DROPPED,
+    NAMESPACES, NODE_STATES, PEERS, PORTS, PROTOCOLS, SERVICES, SPANS_DROPPED,
 };
 use crate::http::metrics::metric::{
     Kind, Metric,
@@ -46,6 +46,12 @@ pub const NODES: &[Metric] = &[
         &[("state", NODE_STATES)],
         "Nodes of the cluster, as this one sees them; without a catalog it is alone. Those that live and do \
          not answer it are counted as unreached too",
+    ),
+    metric(
+        Kind::Gauge,
+        "forebay_peer_up",
+        &[("peer", PEERS)],
+        "1 if another node of the cluster lives and answers this one, 0 if not",
     ),
     metric(Kind::Gauge, "forebay_catalog_answers", &[], "1 if the catalog answers this node, or it has none"),
     metric(
@@ -154,8 +160,9 @@ pub const NODES: &[Metric] = &[
         "forebay_memory_bytes",
         &[("budget", BUDGETS)],
         "Memory in use: requests being received or served, answers that clients have not read yet \
-         (unsent, with 4 KiB for each open stream), long polls that wait, enqueues that wait for their \
-         commit, rows of topics, and ready index with cached bodies (index)",
+         (unsent, with 4 KiB for each open stream), long polls that wait, calls on their way to other nodes \
+         (forwards: to the one to which most are), enqueues that wait for their commit, rows of topics, \
+         and ready index with cached bodies (index)",
     ),
     metric(
         Kind::Gauge,
