@@ -1,6 +1,9 @@
 //! A collector of spans, as nodes see it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use opentelemetry_proto::tonic::{
     collector::trace::v1::{
@@ -8,7 +11,10 @@ use opentelemetry_proto::tonic::{
         trace_service_server::{TraceService, TraceServiceServer},
     },
     common::v1::{KeyValue, any_value::Value},
-    trace::v1::{ResourceSpans, Span},
+    trace::v1::{
+        ResourceSpans, Span,
+        span::{Link, SpanKind},
+    },
 };
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
 use tonic::{Request, Response, Status, transport::Server};
@@ -32,12 +38,19 @@ pub struct Collector {
     pub endpoint: String,
     /// What it was sent.
     spans: Arc<watch::Sender<Vec<ResourceSpans>>>,
+    /// What the last request showed as its right to send spans.
+    login: Arc<Mutex<Option<String>>>,
     /// Serves it.
     task: JoinHandle<()>,
 }
 
-/// Keeps what arrives, or refuses all of it.
-struct Sink(Option<Arc<watch::Sender<Vec<ResourceSpans>>>>);
+/// Keeps what arrives.
+struct Sink {
+    /// The spans. `None`: it refuses all of them.
+    spans: Option<Arc<watch::Sender<Vec<ResourceSpans>>>>,
+    /// What a request shows.
+    login: Arc<Mutex<Option<String>>>,
+}
 
 #[tonic::async_trait]
 impl TraceService for Sink {
@@ -45,9 +58,11 @@ impl TraceService for Sink {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
+        let login = request.metadata().get("authorization").map(|text| text.to_str().unwrap().to_owned());
+        *self.login.lock().unwrap() = login;
         let sent = request.into_inner().resource_spans;
         let mut response = ExportTraceServiceResponse::default();
-        match &self.0 {
+        match &self.spans {
             Some(kept) => kept.send_modify(|all| all.extend(sent)),
             None => {
                 let rejected_spans = i64::try_from(seen(&sent).len()).unwrap();
@@ -68,21 +83,27 @@ impl Collector {
     /// At this address.
     pub async fn at(address: &str) -> Self {
         let spans = Arc::new(watch::Sender::new(Vec::new()));
-        Self::serve(address, Sink(Some(spans.clone())), spans).await
+        Self::serve(address, Some(spans.clone()), spans).await
     }
 
     /// One that answers, and takes no span.
     pub async fn refusing() -> Self {
-        Self::serve("127.0.0.1:0", Sink(None), Arc::default()).await
+        Self::serve("127.0.0.1:0", None, Arc::default()).await
     }
 
-    async fn serve(address: &str, sink: Sink, spans: Arc<watch::Sender<Vec<ResourceSpans>>>) -> Self {
+    async fn serve(
+        address: &str,
+        kept: Option<Arc<watch::Sender<Vec<ResourceSpans>>>>,
+        spans: Arc<watch::Sender<Vec<ResourceSpans>>>,
+    ) -> Self {
+        let login = Arc::default();
+        let sink = Sink { spans: kept, login: Arc::clone(&login) };
         let listener = TcpListener::bind(address).await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let router = Server::builder().add_service(TraceServiceServer::new(sink));
         let serving = router.serve_with_incoming(tonic::transport::server::TcpIncoming::from(listener));
         let task = tokio::spawn(async { serving.await.unwrap() });
-        Self { endpoint, spans, task }
+        Self { endpoint, spans, login, task }
     }
 
     /// The section of a configuration that names it.
@@ -90,14 +111,33 @@ impl Collector {
         format!("\n[traces]\nendpoint = \"{}\"\nratio = {ratio}\n", self.endpoint)
     }
 
-    /// All spans, as soon as there are so many.
-    pub async fn spans(&self, count: usize) -> Vec<Seen> {
+    /// The spans of calls, as soon as there are so many.
+    pub async fn calls(&self, count: usize) -> Vec<Seen> {
+        let calls = |all: &[ResourceSpans]| {
+            let is_call = |seen: &Seen| seen.span.kind() == SpanKind::Server;
+            seen(all).into_iter().filter(is_call).collect::<Vec<_>>()
+        };
         let mut spans = self.spans.subscribe();
-        let enough = spans.wait_for(|all| seen(all).len() >= count);
+        let enough = spans.wait_for(|all| calls(all).len() >= count);
         let arrived = timeout(SPANS_TIMEOUT, enough).await.map(drop);
-        let all = seen(&self.spans.borrow());
-        assert!(arrived.is_ok(), "of {count} spans there are {all:#?}");
-        all
+        let calls = calls(&self.spans.borrow());
+        assert!(arrived.is_ok(), "of {count} spans there are {calls:#?}");
+        calls
+    }
+
+    /// The spans below that of a call, which have arrived before it.
+    pub fn below(&self, call: &Seen) -> Vec<Seen> {
+        let [trace, own, _] = call.ids();
+        let is_below = |seen: &Seen| {
+            let [of, _, above] = seen.ids();
+            (of, above) == (trace.clone(), own.clone())
+        };
+        seen(&self.spans.borrow()).into_iter().filter(is_below).collect()
+    }
+
+    /// What the last request showed as its right to send spans.
+    pub fn login(&self) -> Option<String> {
+        self.login.lock().unwrap().clone()
     }
 }
 
@@ -107,19 +147,28 @@ impl Drop for Collector {
     }
 }
 
+/// Attributes by their names, in order.
+pub type Attributes = Vec<(String, String)>;
+
 /// A span, and who sent it.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// The sender's attributes.
-    pub sender: Vec<(String, String)>,
+    pub sender: Attributes,
     /// Itself.
     pub span: Span,
 }
 
 impl Seen {
     /// Its attributes, by their names.
-    pub fn attributes(&self) -> Vec<(String, String)> {
+    pub fn attributes(&self) -> Attributes {
         texts(&self.span.attributes)
+    }
+
+    /// The spans to which it is linked, each with its attributes.
+    pub fn links(&self) -> Vec<([String; 2], Attributes)> {
+        let link = |link: &Link| ([&link.trace_id, &link.span_id].map(|id| hex(id)), texts(&link.attributes));
+        self.span.links.iter().map(link).collect()
     }
 
     /// Its trace, its own id, and that of the span above it.
@@ -137,7 +186,7 @@ fn seen(all: &[ResourceSpans]) -> Vec<Seen> {
     all.iter().flat_map(of).collect()
 }
 
-fn texts(attributes: &[KeyValue]) -> Vec<(String, String)> {
+fn texts(attributes: &[KeyValue]) -> Attributes {
     let text = |attribute: &KeyValue| match attribute.value.as_ref().and_then(|value| value.value.clone()) {
         Some(Value::StringValue(text)) => (attribute.key.clone(), text),
         Some(Value::IntValue(number)) => (attribute.key.clone(), number.to_string()),

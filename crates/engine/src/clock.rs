@@ -45,6 +45,11 @@ impl NodeTime {
         self.clock.monotonic()
     }
 
+    /// The wall clock of this machine, for whoever compares with what others of its programs say.
+    pub fn wall(&self) -> Timestamp {
+        self.clock.wall()
+    }
+
     /// A server's clock was read, at some time since `began`: nobody knows when, and the answer may have been
     /// on its way for long. As long as the vote before agrees with that, it stands; the first one is as near
     /// to the wall clock as it can be.

@@ -28,8 +28,9 @@ use crate::{
     event_loop,
     io::{launch::Launcher, take_over_room::TakeOverRoom},
     messages::{
-        event::{Event, Reply},
+        event::Event,
         pulse::LoopPulse,
+        reply::Reply,
         tenant_budget::{OverBudget, TenantBudget},
     },
 };
@@ -353,7 +354,7 @@ impl Engine {
 
     /// Has the event loop answer.
     pub(crate) async fn ask<T>(&self, event: impl FnOnce(Reply<T>) -> Event) -> Result<T, Refusal> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Reply::channel();
         if self.events.send(event(reply)).is_err() {
             return Err(draining());
         }

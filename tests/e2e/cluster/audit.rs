@@ -77,7 +77,7 @@ async fn a_record_names_the_trace_that_the_node_began() {
     admin.pause_topic(pause("t")).await.unwrap();
     let request = ListAuditRecordsRequest { namespace: NAMESPACE.into(), ..Default::default() };
     let record = admin.list_audit_records(request).await.unwrap().into_inner().records.remove(0);
-    let spans = collector.spans(2).await;
+    let spans = collector.calls(2).await;
     let pausing = spans.iter().find(|it| it.span.name.ends_with("/PauseTopic")).expect("has a span");
     assert_eq!((record.trace_id.len(), &record.trace_id), (32, &pausing.ids()[0]));
 }

@@ -23,7 +23,7 @@ async fn a_call_that_is_passed_on_is_one_trace() {
     let results = front.enqueue(request).await.unwrap().into_inner().results;
     assert!(results[0].error.is_none(), "{results:?}");
 
-    let spans = collector.spans(2).await;
+    let spans = collector.calls(2).await;
     assert_eq!(spans.len(), 2, "what nodes ask each other otherwise has no spans: {spans:#?}");
     let named = |name: &str| spans.iter().find(|seen| seen.span.name == name).expect(name);
     let at_front = named("forebay.v1.QueueService/Enqueue");

@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, fs, time::Duration};
 
-use forebay_proto::v1::{EnqueueItem, EnqueueRequest};
+use forebay_proto::v1::{
+    Ack, AckRequest, DequeueRequest, EnqueueItem, EnqueueRequest, TopicDemand, topic_demand::Selector,
+};
 use forebay_testkit::servers::free_port;
 use opentelemetry_proto::tonic::trace::v1::{span::SpanKind, status::StatusCode};
 use serde_json::json;
@@ -10,7 +12,10 @@ use tokio::{net::TcpListener, time::Instant};
 use tonic::{Code, Request};
 
 use super::{NAMESPACE, Wire, http1, item, json::one};
-use crate::collector::{CALLER, Collector, TRACE, parent};
+use crate::collector::{CALLER, Collector, Seen, TRACE, parent};
+
+/// The spans of a call that stores an item: its own, that of its wait and that of the commit.
+const SPANS_OF_ONE: i32 = 3;
 
 /// A call that is part of a trace.
 fn traced<T>(message: T) -> Request<T> {
@@ -106,7 +111,7 @@ async fn each_call_of_a_trace_has_a_span_with_nothing_of_what_callers_send() {
     let unknown = http1::Request::call("private-method", &json!({})).with("traceparent", &parent());
     wire.http(unknown).await.failure(501, "unimplemented");
 
-    let spans = collector.spans(4).await;
+    let spans = collector.calls(4).await;
     assert_eq!(spans.len(), 4, "{spans:#?}");
     let said = format!("{spans:?}");
     assert!(!said.contains("private") && !said.contains(NAMESPACE), "{said}");
@@ -149,6 +154,62 @@ async fn an_item_carries_the_trace_of_its_call_to_its_consumer() {
 }
 
 #[tokio::test]
+async fn a_trace_says_where_the_time_of_a_call_went_and_whence_its_items_come() {
+    let collector = Collector::start().await;
+    let wire = Wire::with(&collector.section(0.0)).await;
+    wire.client().enqueue(traced(stored(vec![item("t")]))).await.unwrap();
+    let demands = vec![TopicDemand { selector: Some(Selector::Topic("t".into())), max_items: 1 }];
+    let dequeue = DequeueRequest { namespace: NAMESPACE.into(), demands, ..Default::default() };
+    let items = wire.client().dequeue(traced(dequeue)).await.unwrap().into_inner().items;
+    let acks = vec![Ack { receipt: items[0].receipt.clone() }];
+    let ack = AckRequest { namespace: NAMESPACE.into(), acks };
+    wire.client().ack(traced(ack)).await.unwrap();
+
+    let calls = collector.calls(3).await;
+    for call in &calls {
+        let mut below = collector.below(call);
+        below.sort_by_key(|seen| seen.span.start_time_unix_nano);
+        let names: Vec<_> = below.iter().map(|seen| seen.span.name.as_str()).collect();
+        assert_eq!(names, ["forebay.wait", "forebay.commit"], "{call:?}");
+        assert!(below.iter().all(|seen| seen.span.kind() == SpanKind::Internal));
+        let (call, wait, commit) = (&call.span, &below[0].span, &below[1].span);
+        assert_eq!(wait.start_time_unix_nano, call.start_time_unix_nano);
+        assert_eq!(wait.end_time_unix_nano, commit.start_time_unix_nano);
+        assert!(commit.end_time_unix_nano <= call.end_time_unix_nano);
+        let said = below[1].attributes();
+        let named: Vec<_> = said.iter().map(|(name, _)| name.as_str()).collect();
+        let expected =
+            ["forebay.batch", "forebay.batch.rows", "forebay.epoch", "messaging.destination.partition.id"];
+        assert_eq!(named, expected);
+        assert!(said.iter().all(|(_, value)| value.parse::<u64>().unwrap() > 0), "{said:?}");
+    }
+    let batches: Vec<_> =
+        calls.iter().map(|call| collector.below(call)[1].attributes()[0].1.clone()).collect();
+    assert!(
+        batches.windows(2).all(|two| two[0] != two[1]),
+        "each waited for a commit of its own: {batches:?}"
+    );
+    let message = ("messaging.message.id".to_owned(), items[0].item_id.clone());
+    let attempt = ("forebay.attempt".to_owned(), "1".to_owned());
+    let origin = [TRACE.to_owned(), CALLER.to_owned()];
+    let links: Vec<_> = calls.iter().map(Seen::links).collect();
+    assert_eq!(links, [vec![], vec![(origin, vec![attempt, message])], vec![]]);
+}
+
+#[tokio::test]
+async fn a_collector_may_want_a_login() {
+    let collector = Collector::start().await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), "authorization: Bearer hidden\n").unwrap();
+    let headers = format!("headers_file = {:?}\n", file.path());
+    let wire = Wire::with(&format!("{}{headers}", collector.section(0.0))).await;
+    wire.client().enqueue(traced(stored(vec![item("t")]))).await.unwrap();
+    collector.calls(1).await;
+    assert_eq!(collector.login().as_deref(), Some("Bearer hidden"));
+    assert_eq!(wire.logged("hidden"), 0);
+}
+
+#[tokio::test]
 async fn a_call_without_a_trace_begins_one_by_the_ratio() {
     let collector = Collector::start().await;
     let wire = Wire::with(&collector.section(1.0)).await;
@@ -159,7 +220,7 @@ async fn a_call_without_a_trace_begins_one_by_the_ratio() {
     wire.client().enqueue(request).await.unwrap();
     wire.stored(vec![item("t")]).await;
     // The caller of the third is part of a trace that is not recorded.
-    let spans = collector.spans(3).await;
+    let spans = collector.calls(3).await;
     assert_eq!(spans.len(), 3, "{spans:#?}");
     for seen in &spans {
         let [trace, _, above] = seen.ids();
@@ -178,18 +239,18 @@ async fn a_collector_that_is_gone_costs_spans_and_no_call() {
     // One after the other, so that more than one request to the collector fails.
     for failures in 1..=3 {
         enqueue().await;
-        wire.wait_for_metric(failed, |dropped| dropped == f64::from(failures)).await;
+        wire.wait_for_metric(failed, |dropped| dropped == f64::from(failures * SPANS_OF_ONE)).await;
     }
-    let (down, up) = ("the collector does not take spans", "the collector takes spans again; 3 spans");
+    let (down, up) = ("the collector does not take spans", "the collector takes spans again; 9 spans");
     assert_eq!((wire.logged(down), wire.logged(up)), (1, 0));
 
     let collector = Collector::at(&address).await;
     enqueue().await;
-    assert_eq!(collector.spans(1).await.len(), 1);
+    assert_eq!(collector.calls(1).await.len(), 1);
     enqueue().await;
-    collector.spans(2).await;
+    collector.calls(2).await;
     assert_eq!((wire.logged(down), wire.logged(up)), (1, 1));
-    assert_eq!(wire.metric(failed).await, 3.0);
+    assert_eq!(wire.metric(failed).await, f64::from(3 * SPANS_OF_ONE));
 }
 
 #[tokio::test]
@@ -197,7 +258,10 @@ async fn spans_that_the_collector_refuses_are_counted() {
     let collector = Collector::refusing().await;
     let wire = Wire::with(&collector.section(0.0)).await;
     wire.client().enqueue(traced(stored(vec![item("t")]))).await.unwrap();
-    wire.wait_for_metric("forebay_spans_dropped_total{cause=\"refused\"}", |dropped| dropped == 1.0).await;
+    wire.wait_for_metric("forebay_spans_dropped_total{cause=\"refused\"}", |dropped| {
+        dropped == f64::from(SPANS_OF_ONE)
+    })
+    .await;
     assert_eq!(wire.metric("forebay_spans_dropped_total{cause=\"failed\"}").await, 0.0);
 }
 
@@ -211,7 +275,7 @@ async fn a_node_that_stops_sends_what_is_left() {
     let Wire { node, folder, .. } = wire;
     let (status, _) = node.terminate().await;
     assert!(status.success(), "{status}");
-    assert_eq!(collector.spans(20).await.len(), 20);
+    assert_eq!(collector.calls(20).await.len(), 20);
     drop(folder);
 }
 

@@ -2,6 +2,7 @@
 
 mod active_topics;
 mod changes;
+mod commit_watch;
 mod consumers;
 mod dead_groups;
 mod dequeue;
@@ -28,6 +29,7 @@ mod topics;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
 pub use changes::{ChangeCall, Changed, ItemChange, ItemUpdate};
+pub use commit_watch::{CommitWatch, SeenCommit};
 pub use consumers::{CallerFrom, ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSeen};
 pub use dead_groups::{DeadGroup, DeadGroups, DeadGroupsCall};
 pub use dequeue::{Delivered, Demand, DequeueCall};

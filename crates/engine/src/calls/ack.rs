@@ -6,7 +6,7 @@ use super::settle::{self, Member};
 use crate::{
     api::{Notice, Settled},
     core::Core,
-    messages::event::Reply,
+    messages::reply::Reply,
     shard::work::SettleKind,
 };
 

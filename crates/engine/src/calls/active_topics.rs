@@ -15,7 +15,7 @@ use crate::{
         timers::Timer,
     },
     dispatch::{head::head, prefetch},
-    messages::event::Reply,
+    messages::reply::Reply,
     planted::{Bug, on},
 };
 
@@ -48,7 +48,7 @@ pub(crate) fn serve(core: &mut Core, call: ActiveTopicsCall, reply: Reply<Active
     let whose = if mine >= PAGES_PER_NAMESPACE_MAX { "of this namespace " } else { "" };
     if all >= PAGES_MAX || !whose.is_empty() {
         let message = format!("{all} GetActiveTopics calls wait; no more {whose}are taken on this node");
-        let _ = reply.send(Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)));
+        reply.send(Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER)));
         return;
     }
     let until = core.time.monotonic().plus(HEADS_TIMEOUT);
@@ -85,7 +85,7 @@ fn go_on(core: &mut Core, refused: Option<Refusal>) {
         }
         let Some(mut page) = core.active.pop_page() else { break };
         if let Some(refusal) = &refused {
-            let _ = page.reply.send(Err(refusal.clone()));
+            page.reply.send(Err(refusal.clone()));
             continue;
         }
         let namespace = page.call.namespace.clone();
@@ -100,7 +100,7 @@ fn go_on(core: &mut Core, refused: Option<Refusal>) {
         } else if page.until <= at || core.stopping.is_stopping() {
             let message = "some topics have not been read yet";
             let refusal = Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER);
-            let _ = page.reply.send(Err(refusal));
+            page.reply.send(Err(refusal));
         } else if !page.reply.is_closed() {
             busy |= is_current || core.active.get(&namespace).is_none_or(ActiveIndex::has_stale);
             core.active.push_page(page);
@@ -128,7 +128,7 @@ fn answer(page: WaitingPage, incomplete: bool) {
     let WaitingPage { call, reply, mut found, .. } = page;
     let more = found.len() > call.limit;
     found.truncate(call.limit);
-    let _ = reply.send(Ok(ActiveTopics { topics: found, more, incomplete }));
+    reply.send(Ok(ActiveTopics { topics: found, more, incomplete }));
 }
 
 /// Searches the order for topics of the page. Returns whether the page is whole.
@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn ask(core: &mut Core, call: ActiveTopicsCall) -> oneshot::Receiver<Result<ActiveTopics, Refusal>> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Reply::channel();
         serve(core, call, reply);
         answer
     }

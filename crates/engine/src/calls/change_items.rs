@@ -6,7 +6,7 @@ use crate::{
     api::{ChangeCall, Changed},
     core::{Core, refusals::draining},
     index::ShardIndex,
-    messages::event::Reply,
+    messages::reply::Reply,
     planted::{Bug, on},
     shard::work::{ChangeRequest, FoundItem, ReplySlot},
 };
@@ -16,7 +16,7 @@ pub(crate) fn serve(core: &mut Core, call: ChangeCall, reply: Reply<Vec<Changed>
     if core.stopping.is_stopping() || call.items.is_empty() {
         let answer = if call.items.is_empty() { Ok(Vec::new()) } else { Err(draining()) };
         // Without a listener nobody is interested.
-        let _ = reply.send(answer);
+        reply.send(answer);
         return;
     }
     let id = core.ids.next();

@@ -6,7 +6,7 @@ use crate::{
     api::{DequeueCall, RETRY_AFTER},
     core::{Core, polls::Poll, refusals::draining, timers::Timer},
     dispatch::{answer, merge, serve::find_items, undelivered},
-    messages::{delivery_guard::DeliveryGuard, event::Reply, tenant_budget::Charge},
+    messages::{delivery_guard::DeliveryGuard, reply::Reply, tenant_budget::Charge},
     planted::{Bug, on},
 };
 
@@ -19,7 +19,7 @@ pub(crate) fn serve(
     reply: Reply<DeliveryGuard>,
 ) {
     if let Some(refusal) = refusal(core, &call) {
-        let _ = reply.send(Err(refusal));
+        reply.send(Err(refusal));
         return;
     }
     core.consumers.asks(&call, core.time.now());

@@ -14,7 +14,7 @@ use crate::{
         slot::Slots,
     },
     index::ShardIndex,
-    messages::{event::Reply, tenant_budget::Charge},
+    messages::{reply::Reply, tenant_budget::Charge},
     routing::rendezvous::{Ranking, SHARDS_PER_TOPIC, hash},
     shard::work::{AdmittedItem, KeyHash, ShardEnqueue},
 };
@@ -52,7 +52,7 @@ pub(crate) fn serve(
     reply: Reply<Vec<Result<Enqueued, Refusal>>>,
 ) {
     if core.stopping.is_stopping() {
-        let _ = reply.send(Err(draining()));
+        reply.send(Err(draining()));
         return;
     }
     let now = core.time.now();
@@ -88,7 +88,7 @@ pub(crate) fn serve(
     }
     let full = parts.iter().find_map(|(shard, share)| over_budget(core, &namespace, *shard, share.bytes));
     if let Some(refusal) = full {
-        let _ = reply.send(Err(refusal));
+        reply.send(Err(refusal));
         return;
     }
     core.calls.begin_enqueue(id, count, charge, reply);

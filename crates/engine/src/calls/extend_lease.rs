@@ -6,7 +6,7 @@ use super::settle::{self, Member};
 use crate::{
     api::{ExtendOf, Extended, Notice},
     core::Core,
-    messages::event::Reply,
+    messages::reply::Reply,
     shard::work::SettleKind,
 };
 
@@ -20,7 +20,7 @@ pub(crate) fn serve(
 ) {
     let id = core.ids.next();
     if extensions.is_empty() {
-        let _ = reply.send(Ok(Vec::new()));
+        reply.send(Ok(Vec::new()));
         return;
     }
     core.calls.begin_extension(id, extensions.len(), reply);

@@ -6,7 +6,7 @@ use crate::{
     api::Counted,
     core::Core,
     index::ShardIndex,
-    messages::{event::Reply, look::ForgottenQuestion},
+    messages::{look::ForgottenQuestion, reply::Reply},
 };
 
 /// Tells it of one shard.
@@ -19,7 +19,7 @@ pub(crate) fn look(
     let slot = &core.slots[*shard];
     let owned = slot.owned().filter(|shard| slot.term == *term && shard.is_trusted(core.time.monotonic()));
     let found = owned.map(|shard| shard.forgotten(from, through.as_ref()).take(*most).collect());
-    let _ = reply.send(Ok(found));
+    reply.send(Ok(found));
 }
 
 /// From their next batches on the shards count the namespace anew. Those that can't yet are left out: they
@@ -40,5 +40,5 @@ pub(crate) fn forget(core: &mut Core, namespace: &Namespace, reply: Reply<Vec<Sh
             done.push(id);
         }
     }
-    let _ = reply.send(Ok(done));
+    reply.send(Ok(done));
 }

@@ -8,8 +8,8 @@ use crate::{
     api::{ConsumersCall, LeaseSeen},
     core::Core,
     messages::{
-        event::Reply,
         look::{KnownConsumers, LeaseQuestion, LeasesSeen, WhichLeases},
+        reply::Reply,
     },
     shard::OwnedShard,
 };
@@ -19,7 +19,7 @@ pub(crate) fn serve(core: &Core, question: &LeaseQuestion, reply: Reply<Option<L
     let LeaseQuestion { shard, term, which, .. } = question;
     let slot = &core.slots[*shard];
     let owned = slot.owned().filter(|shard| slot.term == *term && shard.is_trusted(core.time.monotonic()));
-    let _ = reply.send(Ok(owned.map(|shard| look(shard, which))));
+    reply.send(Ok(owned.map(|shard| look(shard, which))));
 }
 
 fn look(shard: &OwnedShard, which: &WhichLeases) -> LeasesSeen {
@@ -63,7 +63,7 @@ fn behind(
 /// The consumers that the node remembers.
 pub(crate) fn consumers(core: &Core, call: &ConsumersCall, reply: Reply<KnownConsumers>) {
     let (consumers, cut) = core.consumers.of(call, core.time.monotonic());
-    let _ = reply.send(Ok(KnownConsumers { consumers, cut }));
+    reply.send(Ok(KnownConsumers { consumers, cut }));
 }
 
 fn seen(entry: &LeaseEntry) -> (Seq, LeaseSeen) {

@@ -6,7 +6,7 @@ use forebay_store::{
 };
 use forebay_types::{Namespace, Seq, ShardId, Timestamp};
 
-use crate::{api::OperationsSeen, core::Core, messages::event::Reply};
+use crate::{api::OperationsSeen, core::Core, messages::reply::Reply};
 
 /// The parts of one operation, or of all of a tenant. Without a tenant those whose home is here, so that
 /// somebody sees to the other shards.
@@ -38,7 +38,7 @@ pub(crate) fn serve(
             OperationPart { shard, id: spec.id, wish, progress, spec: said.then(|| Box::new(spec.clone())) }
         }));
     }
-    let _ = reply.send(Ok(seen));
+    reply.send(Ok(seen));
 }
 
 /// A part that this program can't read. Whose it is is known by the other parts alone.

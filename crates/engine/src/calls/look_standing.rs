@@ -6,7 +6,7 @@ use crate::{
     api::{BreakerPhase, Standing},
     core::{Core, slot::Slot},
     index::ShardIndex,
-    messages::event::Reply,
+    messages::reply::Reply,
     shard::OwnedShard,
 };
 
@@ -36,7 +36,7 @@ pub(crate) fn serve(core: &mut Core, name: &TopicName, reply: Reply<Vec<(Standin
             (standing, topic)
         })
     };
-    let _ = reply.send(Ok(core.slots.entries().filter_map(standing).collect()));
+    reply.send(Ok(core.slots.entries().filter_map(standing).collect()));
 }
 
 fn of_shard(
@@ -75,13 +75,12 @@ fn of_shard(
 #[cfg(test)]
 mod tests {
     use forebay_types::ShardId;
-    use tokio::sync::oneshot;
 
     use super::*;
     use crate::shard::tests;
 
     fn standing(core: &mut Core) -> Vec<Standing> {
-        let (reply, mut answer) = oneshot::channel();
+        let (reply, mut answer) = Reply::channel();
         serve(core, &TopicName::new("ns", "t"), reply);
         answer.try_recv().unwrap().unwrap().into_iter().map(|(standing, _)| standing).collect()
     }

@@ -14,8 +14,8 @@ use crate::{
     dispatch::head::head,
     index::ShardIndex,
     messages::{
-        event::Reply,
         look::{OutQuestion, PartSeen, ShardLook, TopicSeen, TopicsSeen, TopicsSlice},
+        reply::Reply,
     },
     shard::{OwnedShard, TopicTotals, topic_state::LastTimes},
 };
@@ -37,7 +37,7 @@ pub(crate) fn shards(core: &Core, reply: Reply<Vec<ShardLook>>) {
             has_tallies: holding.shard.has_tallies(),
         })
     };
-    let _ = reply.send(Ok(core.slots.entries().filter_map(look).collect()));
+    reply.send(Ok(core.slots.entries().filter_map(look).collect()));
 }
 
 /// A slice of the topics.
@@ -53,7 +53,7 @@ pub(crate) fn topics(core: &mut Core, slice: TopicsSlice, reply: Reply<TopicsSee
     let mut shards = BTreeMap::new();
     let topics = names.map(|name| topic(core, name, moment, &mut shards, &mut doubtful)).collect();
     let doubtful = doubtful.into_iter().collect();
-    let _ = reply.send(Ok(TopicsSeen { topics, shards, through, looked_at, doubtful }));
+    reply.send(Ok(TopicsSeen { topics, shards, through, looked_at, doubtful }));
 }
 
 /// A topic. What it has in each shard is added to `shards`.
@@ -140,5 +140,5 @@ pub(crate) fn out(core: &Core, question: &OutQuestion, reply: Reply<Option<Vec<b
     let slot = &core.slots[*shard];
     let owned = slot.owned().filter(|shard| slot.term == *term && shard.is_trusted(core.time.monotonic()));
     let out = owned.map(|shard| seqs.iter().map(|seq| shard.is_out(*seq)).collect());
-    let _ = reply.send(Ok(out));
+    reply.send(Ok(out));
 }

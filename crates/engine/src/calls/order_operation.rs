@@ -7,7 +7,7 @@ use crate::{
     api::Ordered,
     core::{Core, refusals::draining},
     index::ShardIndex,
-    messages::event::Reply,
+    messages::reply::Reply,
     shard::work::OrderRequest,
 };
 
@@ -20,7 +20,7 @@ pub(crate) fn serve(
     reply: Reply<Vec<Ordered>>,
 ) {
     if core.stopping.is_stopping() {
-        let _ = reply.send(Err(draining()));
+        reply.send(Err(draining()));
         return;
     }
     let call = core.ids.next();

@@ -8,7 +8,7 @@ use crate::{
     api::{Misplaced, Notice, Placed, Settled},
     core::Core,
     index::ShardIndex,
-    messages::event::Reply,
+    messages::reply::Reply,
     planted::{Bug, on},
     shard::work::{ReplySlot, SettleKind, SettleRequest},
 };
@@ -31,7 +31,7 @@ pub(super) fn begin(
 ) {
     let id = core.ids.next();
     if members.is_empty() {
-        let _ = reply.send(Ok(Vec::new()));
+        reply.send(Ok(Vec::new()));
         return;
     }
     core.calls.begin_settle(id, members.len(), reply);

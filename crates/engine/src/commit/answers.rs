@@ -5,7 +5,7 @@ use forebay_types::{ItemId, Namespace, Reason, Refusal};
 
 use super::handled;
 use crate::{
-    api::{Enqueued, ItemChange, OperationItems, RETRY_AFTER},
+    api::{Enqueued, ItemChange, OperationItems, RETRY_AFTER, SeenCommit},
     calls::{dedupe, enqueue},
     core::{
         Core, fates::Fate, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart,
@@ -71,11 +71,20 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     handled::count(core, index, &committed.done);
     let at = core.time.monotonic();
     core.consumers.ended(committed.done.iter().filter_map(ended), at);
+    let shard = core.slots[index].id;
+    core.calls.answer_of(Some(SeenCommit {
+        shard,
+        epoch: committed.epoch,
+        batch: committed.number,
+        rows: committed.rows,
+        ended_at: core.time.wall(),
+        took: committed.took,
+    }));
     for planned in committed.done {
         done(core, index, planned, &mut counts);
     }
+    core.calls.answer_of(None);
     counts.report();
-    let shard = core.slots[index].id;
     for Duplicate { namespace, call, index, seq } in committed.duplicates {
         core.traffic.became(&namespace, Fate::Duplicate, 1);
         let id = ItemId { shard, seq };
@@ -292,16 +301,19 @@ fn lost_work(core: &mut Core, lost: &LostShard, work: LostWork) {
 #[cfg(test)]
 mod tests {
     use forebay_types::{Receipt, Seq, ShardId};
-    use tokio::sync::oneshot::{self, error::TryRecvError};
+    use tokio::sync::oneshot::error::TryRecvError;
 
     use super::*;
-    use crate::shard::work::{ReplySlot, SettleKind, SettleRequest};
+    use crate::{
+        messages::reply::Reply,
+        shard::work::{ReplySlot, SettleKind, SettleRequest},
+    };
 
     #[test]
     fn what_waited_for_a_lost_shard_is_answered_in_slices() {
         let mut core = Core::for_test();
         let members = 2 * LOST_MEMBERS_PER_TURN + 1;
-        let (reply, mut answer) = oneshot::channel();
+        let (reply, mut answer) = Reply::channel();
         core.calls.begin_settle(1, members, reply);
         let item = ItemId { shard: ShardId(1), seq: Seq(1) };
         let work = (0..members).map(move |index| {

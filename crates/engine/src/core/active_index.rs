@@ -11,7 +11,7 @@ use forebay_types::{Monotonic, Namespace, Timestamp, Topic, TopicName};
 
 use crate::{
     api::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition},
-    messages::event::Reply,
+    messages::reply::Reply,
 };
 
 /// The order of a namespace for which nobody has asked for so long is forgotten.

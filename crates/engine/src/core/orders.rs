@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use forebay_store::OperationRow;
 use forebay_types::{Refusal, ShardId};
 
-use crate::{api::Ordered, messages::event::Reply};
+use crate::{api::Ordered, messages::reply::Reply};
 
 /// A call that collects what its shards answer.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Orders {
     pub fn begin(&mut self, call: u64, left: usize, answers: Vec<Ordered>, reply: Reply<Vec<Ordered>>) {
         if left == 0 {
             // Without a listener nobody is interested.
-            let _ = reply.send(Ok(answers));
+            reply.send(Ok(answers));
         } else {
             self.0.insert(call, PendingOrder { answers, left, reply });
         }
@@ -39,7 +39,7 @@ impl Orders {
         order.answers.push((shard, result));
         order.left -= 1;
         if order.left == 0 {
-            let _ = order.reply.send(Ok(order.answers));
+            order.reply.send(Ok(order.answers));
         } else {
             self.0.insert(call, order);
         }

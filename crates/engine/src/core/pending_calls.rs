@@ -7,10 +7,10 @@ use forebay_types::{Refusal, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    api::{Changed, Enqueued, Extended, Settled},
+    api::{Changed, Enqueued, Extended, SeenCommit, Settled},
     invariant::broken,
     messages::{
-        event::Reply,
+        reply::Reply,
         tenant_budget::{Charge, TenantBudget},
     },
     shard::work::{ChangeRequest, ReplySlot, SettleKind, SettleRequest},
@@ -31,8 +31,9 @@ impl<T> PendingCall<T> {
         Self { results: std::iter::repeat_with(|| None).take(count).collect(), left: count, reply }
     }
 
-    /// Notes one member's answer. Returns whether it was the last.
-    fn set(&mut self, index: usize, result: T) -> bool {
+    /// Notes one member's answer, and the commit that brought it. Returns whether it was the last.
+    fn set(&mut self, index: usize, result: T, commit: Option<&SeenCommit>) -> bool {
+        self.reply.saw(commit);
         match self.results.get_mut(index) {
             Some(slot @ None) => *slot = Some(result),
             Some(Some(_)) => {
@@ -51,7 +52,7 @@ impl<T> PendingCall<T> {
     /// Answers the call, once every member has its answer. If the caller is gone, nobody reads it.
     fn send(self) {
         match self.results.into_iter().collect() {
-            Some(results) => drop(self.reply.send(Ok(results))),
+            Some(results) => self.reply.send(Ok(results)),
             None => broken("a call is answered when its last member is"),
         }
     }
@@ -77,6 +78,8 @@ pub(crate) struct PendingCalls {
     changes: FxHashMap<u64, PendingCall<Changed>>,
     /// Bytes of enqueues that are not answered yet.
     admitted: Arc<TenantBudget>,
+    /// The commit whose members are being answered.
+    commit: Option<SeenCommit>,
 }
 
 impl PendingCalls {
@@ -88,6 +91,7 @@ impl PendingCalls {
             extensions: FxHashMap::default(),
             changes: FxHashMap::default(),
             admitted,
+            commit: None,
         }
     }
 
@@ -100,6 +104,16 @@ impl PendingCalls {
     /// Bytes of enqueues that are not answered yet.
     pub fn admitted_bytes(&self) -> usize {
         self.admitted.used()
+    }
+
+    /// Members are answered of a commit, or of none any more.
+    pub fn answer_of(&mut self, commit: Option<SeenCommit>) {
+        self.commit = commit;
+    }
+
+    /// The commit whose members are being answered.
+    pub fn commit(&self) -> Option<&SeenCommit> {
+        self.commit.as_ref()
     }
 
     /// An enqueue call of `count` items begins, which was charged at admission.
@@ -131,7 +145,7 @@ impl PendingCalls {
 
     /// A change of one item has its answer.
     pub fn change_done(&mut self, request: &ChangeRequest, result: Changed) {
-        answer(&mut self.changes, request.slot, result);
+        answer(&mut self.changes, request.slot, result, self.commit.as_ref());
     }
 
     /// One item of an enqueue call has its answer.
@@ -139,7 +153,7 @@ impl PendingCalls {
         let Some(pending) = self.enqueues.get_mut(&call) else {
             return broken("a member of a pending call is answered");
         };
-        if pending.call.set(index, result)
+        if pending.call.set(index, result, self.commit.as_ref())
             && let Some(pending) = self.enqueues.remove(&call)
         {
             pending.call.send();
@@ -149,14 +163,14 @@ impl PendingCalls {
     /// An ack or a nack is committed.
     pub fn settle_done(&mut self, request: &SettleRequest) {
         if let Some(slot) = request.slot {
-            answer(&mut self.settles, slot, Ok(()));
+            answer(&mut self.settles, slot, Ok(()), self.commit.as_ref());
         }
     }
 
     /// A lease was extended until `deadline`.
     pub fn extension_done(&mut self, request: &SettleRequest, deadline: Timestamp) {
         if let Some(slot) = request.slot {
-            answer(&mut self.extensions, slot, Ok(deadline));
+            answer(&mut self.extensions, slot, Ok(deadline), self.commit.as_ref());
         }
     }
 
@@ -164,19 +178,24 @@ impl PendingCalls {
     pub fn settle_refused(&mut self, request: &SettleRequest, refusal: Refusal) {
         let Some(slot) = request.slot else { return };
         if matches!(request.kind, SettleKind::Extend { .. }) {
-            answer(&mut self.extensions, slot, Err(refusal));
+            answer(&mut self.extensions, slot, Err(refusal), self.commit.as_ref());
         } else {
-            answer(&mut self.settles, slot, Err(refusal));
+            answer(&mut self.settles, slot, Err(refusal), self.commit.as_ref());
         }
     }
 }
 
 /// One member has its answer.
-fn answer<T>(calls: &mut FxHashMap<u64, PendingCall<T>>, slot: ReplySlot, result: T) {
+fn answer<T>(
+    calls: &mut FxHashMap<u64, PendingCall<T>>,
+    slot: ReplySlot,
+    result: T,
+    commit: Option<&SeenCommit>,
+) {
     let Some(pending) = calls.get_mut(&slot.call) else {
         return broken("a member of a pending call is answered");
     };
-    if pending.set(slot.index, result)
+    if pending.set(slot.index, result, commit)
         && let Some(pending) = calls.remove(&slot.call)
     {
         pending.send();

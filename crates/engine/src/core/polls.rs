@@ -10,7 +10,7 @@ use crate::{
     index::ShardIndex,
     messages::{
         delivery_guard::{DeliveryGuard, ReturnAction},
-        event::Reply,
+        reply::Reply,
         tenant_budget::Charge,
     },
     shard::work::{ShardLease, WaitingPoll},
@@ -145,8 +145,6 @@ impl Polls {
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::oneshot;
-
     use super::*;
     use crate::api::Demand;
 
@@ -169,14 +167,14 @@ mod tests {
     #[test]
     fn a_poll_has_waited_since_it_came_also_beyond_its_end() {
         let call = DequeueCall { wait: Duration::from_millis(100), ..DequeueCall::default() };
-        let poll = Poll::new(call, oneshot::channel().0, at(150));
+        let poll = Poll::new(call, Reply::channel().0, at(150));
         let waited = [50, 80, 150, 170].map(|ms| poll.waited(at(ms)).as_millis());
         assert_eq!(waited, [0, 30, 100, 120]);
     }
 
     #[test]
     fn a_poll_waits_for_the_topics_that_it_asked_for() {
-        let (reply, _answer) = oneshot::channel();
+        let (reply, _answer) = Reply::channel();
         let poll = poll(reply);
         let waiting = poll.waiting(7, &TopicName::new("ns", "t")).unwrap();
         assert_eq!((waiting.max_items, waiting.max_bytes, waiting.lease.poll), (3, 10, 7));
@@ -185,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_poll_that_is_served_or_was_left_does_not_wait() {
-        let (reply, answer) = oneshot::channel();
+        let (reply, answer) = Reply::channel();
         let mut polls = Polls::default();
         polls.insert(7, poll(reply));
         let waits = |polls: &Polls| polls.get(7).unwrap().waiting(7, &TopicName::new("ns", "t")).is_some();

@@ -17,7 +17,7 @@ use forebay_types::{Body, Clock, Key, Monotonic, Seq, ShardId, SystemClock, Time
 use rand::{SeedableRng, rngs::StdRng};
 use tokio::sync::{
     mpsc::{UnboundedReceiver, unbounded_channel},
-    oneshot, watch,
+    watch,
 };
 
 use super::{
@@ -35,7 +35,7 @@ use crate::{
         reads::Reads,
         take_over_room::TakeOverRoom,
     },
-    messages::{event::ShardEvents, pulse::LoopPulse, shard::ShardOrder},
+    messages::{event::ShardEvents, pulse::LoopPulse, reply::Reply, shard::ShardOrder},
     shard::tests,
 };
 
@@ -154,6 +154,6 @@ impl Core {
             max_bytes: 1,
             ..DequeueCall::default()
         };
-        self.polls.insert(id, Poll::new(call, oneshot::channel().0, deadline));
+        self.polls.insert(id, Poll::new(call, Reply::channel().0, deadline));
     }
 }

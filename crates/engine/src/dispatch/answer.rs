@@ -20,7 +20,7 @@ pub(crate) fn with_items(core: &mut Core, id: u64) {
         let _ = events.send(Event::Undelivered { namespace, returns });
     });
     // A caller that is gone drops the guard, which returns the items.
-    let _ = poll.reply.send(Ok(guard));
+    poll.reply.send(Ok(guard));
 }
 
 /// Answers without items. A poll whose leases are under way is answered when they have ended.
@@ -29,14 +29,14 @@ pub(crate) fn empty(core: &mut Core, id: u64) {
         && let Some(poll) = remove(core, id)
     {
         core.traffic.poll_waited(poll.waited(core.time.monotonic()));
-        let _ = poll.reply.send(Ok(DeliveryGuard::empty()));
+        poll.reply.send(Ok(DeliveryGuard::empty()));
     }
 }
 
 /// Refuses.
 pub(crate) fn refuse(core: &mut Core, id: u64, refusal: Refusal) {
     if let Some(poll) = remove(core, id) {
-        let _ = poll.reply.send(Err(refusal));
+        poll.reply.send(Err(refusal));
     }
 }
 

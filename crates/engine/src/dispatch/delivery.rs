@@ -108,6 +108,7 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
         let namespace = &poll.call.namespace;
         core.traffic.delivered(namespace, &waits);
         core.latencies.waited(namespace, &waits, node.at);
+        poll.reply.saw(core.calls.commit());
     }
     share_ended(core, index, poll, items);
 }
@@ -278,15 +279,14 @@ fn end_wait(core: &mut Core, id: u64, at: Monotonic) {
 mod tests {
     use std::{collections::BTreeSet, time::Duration};
 
-    use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Seq, TopicId, TopicName};
-    use tokio::sync::oneshot;
-
     use super::*;
     use crate::{
         api::{Demand, DequeueCall},
         core::polls::Poll,
+        messages::reply::Reply,
         shard::ready::item::ReadyItem,
     };
+    use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Seq, TopicId, TopicName};
 
     /// A node with one shard that it does not own, and a poll of two topics that waits for `wait`.
     fn core_with_poll(wait: Duration, leases: Option<LeasesUnderWay>) -> Core {
@@ -295,7 +295,7 @@ mod tests {
         let demands = ["t", "u"].map(|topic| Demand { topic: topic.into(), max_items: 1 }).into();
         let call =
             DequeueCall { namespace: "ns".into(), demands, wait, max_bytes: 1, ..DequeueCall::default() };
-        let reply = oneshot::channel().0;
+        let reply = Reply::channel().0;
         core.polls.insert(1, Poll { leases, ..Poll::new(call, reply, at.plus(wait)) });
         core
     }

@@ -80,15 +80,14 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
-    use forebay_types::{ItemId, Receipt, Seq, ShardId};
-    use tokio::sync::oneshot;
-
     use super::*;
+    use crate::messages::reply::Reply;
+    use forebay_types::{ItemId, Receipt, Seq, ShardId};
 
     fn ack(namespace: &str, members: usize) -> Event {
         let item = ItemId { shard: ShardId(1), seq: Seq(1) };
         let acks = vec![Receipt { item, delivery: 1, nonce: 1 }; members];
-        Event::Ack { namespace: namespace.into(), acks, notice: None, reply: oneshot::channel().0 }
+        Event::Ack { namespace: namespace.into(), acks, notice: None, reply: Reply::channel().0 }
     }
 
     fn next(inbox: &mut Inbox) -> Option<String> {
@@ -111,7 +110,7 @@ mod tests {
     fn reports_wait_apart_from_calls() {
         let mut inbox = Inbox::default();
         inbox.push(ack("tenant", 1));
-        inbox.push(Event::Status(oneshot::channel().0));
+        inbox.push(Event::Status(tokio::sync::oneshot::channel().0));
         assert!(inbox.next_report().is_some() && inbox.next_report().is_none());
         assert!(!inbox.is_empty() && inbox.next_call().is_some() && inbox.is_empty());
     }

@@ -133,10 +133,10 @@ fn handle(core: &mut Core, event: Event) {
         }
         Event::Policies(changes) => policies::set(core, changes),
         Event::LookPolicies { names, reply, .. } => {
-            let _ = reply.send(Ok(policies::look(core, &names)));
+            reply.send(Ok(policies::look(core, &names)));
         }
         Event::LookNamespaces { from, limit, reply, .. } => {
-            let _ = reply.send(Ok(core.policies.namespaces(&from, limit)));
+            reply.send(Ok(core.policies.namespaces(&from, limit)));
         }
         Event::Duties(duties) => hand_over::set_duties(core, duties),
         Event::Shards(shards) => shard_set::set_shards(core, shards),

@@ -12,6 +12,7 @@ use super::{
         ForgottenQuestion, KnownConsumers, LeaseQuestion, LeasesSeen, OutQuestion, ShardLook, TopicsSeen,
         TopicsSlice,
     },
+    reply::Reply,
     shard::ShardEvent,
     tenant_budget::Charge,
 };
@@ -23,9 +24,6 @@ use crate::{
     },
     index::ShardIndex,
 };
-
-/// The sender of a call's answer.
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
 
 /// What a look at consumers counts as: there are some hundred.
 const CONSUMERS_COST: usize = 256;

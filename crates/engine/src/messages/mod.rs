@@ -5,5 +5,6 @@ pub(crate) mod event;
 pub(crate) mod look;
 pub(crate) mod look_turn;
 pub(crate) mod pulse;
+pub(crate) mod reply;
 pub(crate) mod shard;
 pub(crate) mod tenant_budget;

@@ -174,6 +174,10 @@ pub struct TraceKeys {
     pub endpoint: Option<String>,
     /// The share of calls without a trace of their own that get one.
     pub ratio: Option<f64>,
+    /// The authorities that the collector's certificate may be of, as PEM. By default those of the system.
+    pub ca_file: Option<String>,
+    /// A file with what each request to the collector carries, one `name: value` a line.
+    pub headers_file: Option<String>,
 }
 
 /// `[limits]`: what one request may have.

@@ -1,8 +1,8 @@
 //! `[traces]`: where spans go.
 
-use http::Uri;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
-use super::file::TraceKeys;
+use super::{file::TraceKeys, secret_file::secret_file, values::Secret};
 use crate::traces::TraceSettings;
 
 /// The share of traces that begin at this node.
@@ -14,12 +14,36 @@ pub fn traces(keys: TraceKeys, errors: &mut Vec<String>) -> Option<TraceSettings
     if !(0.0..=1.0).contains(&ratio) {
         errors.push(format!("traces.ratio is {ratio}; it must be between 0 and 1"));
     }
+    let headers = keys.headers_file.and_then(|path| secret_file("traces.headers_file", path, errors));
+    let headers = headers.map(|text| headers_of(&text, errors)).unwrap_or_default();
     let endpoint = keys.endpoint?;
     if !is_endpoint(&endpoint) {
         // It may hold a password, which belongs in no log.
         errors.push("traces.endpoint must be http://host:port or https://host:port".to_owned());
     }
-    Some(TraceSettings { endpoint, ratio })
+    if keys.ca_file.is_some() && !endpoint.starts_with("https:") {
+        errors.push("traces.ca_file is of no use: traces.endpoint does not begin with https://".to_owned());
+    }
+    Some(TraceSettings { endpoint, ratio, ca_file: keys.ca_file.map(Into::into), headers })
+}
+
+/// Reads headers, one a line. An error names the line and not what is in it, which is secret.
+fn headers_of(text: &Secret, errors: &mut Vec<String>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let lines = text.reveal().lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    for (index, line) in lines {
+        let header = line.split_once(':').and_then(|(name, value)| {
+            let name: HeaderName = name.trim().parse().ok()?;
+            let mut value: HeaderValue = value.trim().parse().ok()?;
+            value.set_sensitive(true);
+            Some((name, value)).filter(|(_, value)| value.to_str().is_ok())
+        });
+        match header {
+            Some((name, value)) => drop(headers.append(name, value)),
+            None => errors.push(format!("traces.headers_file: line {} is not `name: value`", index + 1)),
+        }
+    }
+    headers
 }
 
 /// Whether it names a port of a host, and nothing else.
@@ -40,16 +64,55 @@ mod tests {
 
     fn errors(endpoint: Option<&str>, ratio: Option<f64>) -> Vec<String> {
         let mut errors = Vec::new();
-        traces(TraceKeys { endpoint: endpoint.map(str::to_owned), ratio }, &mut errors);
+        let endpoint = endpoint.map(str::to_owned);
+        traces(TraceKeys { endpoint, ratio, ..TraceKeys::default() }, &mut errors);
         errors
     }
 
     #[test]
     fn without_an_endpoint_there_are_no_spans() {
-        assert_eq!(traces(TraceKeys { endpoint: None, ratio: Some(0.5) }, &mut Vec::new()), None);
-        let keys = TraceKeys { endpoint: Some("http://collector:4317".to_owned()), ratio: None };
+        let keys = TraceKeys { ratio: Some(0.5), ..TraceKeys::default() };
+        assert_eq!(traces(keys, &mut Vec::new()), None);
+        let endpoint = Some("http://collector:4317".to_owned());
+        let keys = TraceKeys { endpoint, ..TraceKeys::default() };
         let settings = traces(keys, &mut Vec::new()).unwrap();
         assert_eq!((settings.endpoint.as_str(), settings.ratio), ("http://collector:4317", 0.01));
+    }
+
+    #[test]
+    fn a_collector_may_want_a_login_which_is_in_no_message() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let read = |text: &str| {
+            std::fs::write(file.path(), text).unwrap();
+            let mut errors = Vec::new();
+            let keys = TraceKeys {
+                endpoint: Some("https://c:4317".to_owned()),
+                headers_file: Some(file.path().to_str().unwrap().to_owned()),
+                ..TraceKeys::default()
+            };
+            (traces(keys, &mut errors).unwrap().headers, errors)
+        };
+        let (headers, errors) = read("Authorization: Bearer a:b\n\nx-tenant:7\n");
+        assert!(errors.is_empty(), "{errors:?}");
+        assert_eq!(
+            (&headers["authorization"], &headers["x-tenant"]),
+            (&"Bearer a:b".parse().unwrap(), &"7".parse().unwrap())
+        );
+        assert!(!format!("{headers:?}").contains("Bearer"));
+        let (_, errors) = read("x-tenant: 7\nhidden\n");
+        assert_eq!(errors, ["traces.headers_file: line 2 is not `name: value`"]);
+    }
+
+    #[test]
+    fn authorities_are_for_tls() {
+        let with = |endpoint: &str| {
+            let mut errors = Vec::new();
+            let (endpoint, ca_file) = (Some(endpoint.to_owned()), Some("ca.pem".to_owned()));
+            traces(TraceKeys { endpoint, ca_file, ..TraceKeys::default() }, &mut errors);
+            errors
+        };
+        assert!(with("https://c:4317").is_empty());
+        assert!(with("http://c:4317")[0].starts_with("traces.ca_file is of no use"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::{
     fields::{self, Path},
     queue::Queue,
 };
-use crate::traces::note_items;
+use crate::traces::{note_items, note_origins};
 
 /// How long before the call's deadline a long poll ends, so that its answer still arrives.
 const WAIT_MARGIN: Duration = Duration::from_millis(200);
@@ -43,6 +43,7 @@ pub async fn dequeue(
     };
     let items = queue.engine.dequeue_if(DequeueCall { wait, from, ..asked }, fits).await?;
     note_items(items.iter().map(|item| item.id.shard));
+    note_origins(items.iter().map(|item| (item.id, &item.body.headers[..], item.attempt)));
     Ok(DequeueResponse { items: items.into_iter().map(|item| to_wire(&namespace, item)).collect() })
 }
 

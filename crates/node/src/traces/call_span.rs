@@ -1,15 +1,17 @@
 //! The span of a call that this node serves.
 
+use std::time::SystemTime;
+
 use http::Response;
 use opentelemetry::{
     KeyValue,
     trace::{Span as _, Status as SpanStatus},
 };
-use opentelemetry_sdk::trace::Span;
+use opentelemetry_sdk::trace::{SdkTracer, Span};
 use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt as _;
 
-use super::{codes, current};
+use super::{codes, current, stages};
 
 /// The protocol of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +77,10 @@ impl Outcome {
 pub struct CallSpan {
     /// Is recorded.
     span: Span,
+    /// Begins those below it.
+    tracer: SdkTracer,
+    /// When it began.
+    began: SystemTime,
     /// The call's protocol.
     system: System,
     /// Its outcome is known.
@@ -83,8 +89,8 @@ pub struct CallSpan {
 
 impl CallSpan {
     /// A span that has begun.
-    pub(super) fn new(span: Span, system: System) -> Self {
-        Self { span, system, ended: false }
+    pub(super) fn new(span: Span, tracer: SdkTracer, began: SystemTime, system: System) -> Self {
+        Self { span, tracer, began, system, ended: false }
     }
 
     /// Serves the call. What it passes on to other nodes is part of the same trace.
@@ -94,7 +100,11 @@ impl CallSpan {
         outcome: impl FnOnce(&T) -> Outcome,
     ) -> T {
         let (answer, notes) = current::serve(self.span.span_context().clone(), call).await;
-        self.span.set_attributes(notes);
+        self.span.set_attributes(notes.attributes);
+        for (origin, attributes) in notes.origins {
+            self.span.add_link(origin, attributes);
+        }
+        stages::record(&self.tracer, self.span.span_context(), self.began, &notes.commits);
         self.end(outcome(&answer));
         answer
     }

@@ -2,6 +2,7 @@
 
 use std::{error::Error as _, time::Duration};
 
+use http::HeaderMap;
 use opentelemetry_proto::{
     tonic::collector::trace::v1::{ExportTraceServiceRequest, trace_service_client::TraceServiceClient},
     transform::{
@@ -14,7 +15,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use tonic::{Status, transport::Channel};
+use tonic::{Request, Status, metadata::MetadataMap, transport::Channel};
 
 use super::queue::count_dropped;
 
@@ -39,10 +40,12 @@ impl Exporting {
     pub fn start(
         spans: mpsc::Receiver<SpanData>,
         channel: Channel,
+        headers: HeaderMap,
         resource: ResourceAttributesWithSchema,
     ) -> Self {
         let (stop, stopped) = oneshot::channel();
-        let collector = Collector { client: TraceServiceClient::new(channel), resource, dropped: None };
+        let (client, headers) = (TraceServiceClient::new(channel), MetadataMap::from_headers(headers));
+        let collector = Collector { client, headers, resource, dropped: None };
         Self { stop, task: tokio::spawn(collector.follow(spans, stopped)) }
     }
 
@@ -59,6 +62,8 @@ impl Exporting {
 struct Collector {
     /// The connection.
     client: TraceServiceClient<Channel>,
+    /// What each request carries.
+    headers: MetadataMap,
     /// What sends them: this node.
     resource: ResourceAttributesWithSchema,
     /// How many spans were lost since it last answered. `None`: it does answer.
@@ -99,7 +104,8 @@ impl Collector {
     async fn send(&mut self, batch: Vec<SpanData>) {
         let count = batch.len() as u64;
         let resource_spans = group_spans_by_resource_and_scope(batch, &self.resource);
-        let request = ExportTraceServiceRequest { resource_spans };
+        let mut request = Request::new(ExportTraceServiceRequest { resource_spans });
+        *request.metadata_mut() = self.headers.clone();
         match timeout(TIMEOUT, self.client.export(request)).await {
             Ok(Ok(response)) => {
                 let refused = response.into_inner().partial_success.map_or(0, |part| part.rejected_spans);

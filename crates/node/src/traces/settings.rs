@@ -1,5 +1,9 @@
 //! The settings of traces.
 
+use std::path::PathBuf;
+
+use http::HeaderMap;
+
 /// Where spans go, and of which calls there are any.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceSettings {
@@ -8,4 +12,8 @@ pub struct TraceSettings {
     /// The share of calls without a trace of their own that begin one. A call with one is part of it if its
     /// caller says that it is recorded.
     pub ratio: f64,
+    /// The authorities that the collector's certificate may be of, as PEM. `None`: those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// What each request to the collector carries. The values are secret.
+    pub headers: HeaderMap,
 }

@@ -40,9 +40,9 @@ pub struct Traces(SdkTracer);
 impl Traces {
     /// Begins to send spans to a collector, in the name of a node.
     pub fn start(settings: &TraceSettings, node: &str) -> Result<(Self, Exporting), TracesError> {
-        let channel = dial::channel(&settings.endpoint)?;
+        let channel = dial::channel(settings)?;
         let (traces, spans, sender) = Self::new(settings.ratio, node);
-        Ok((traces, Exporting::start(spans, channel, sender)))
+        Ok((traces, Exporting::start(spans, channel, settings.headers.clone(), sender)))
     }
 
     /// The same, where spans that have ended come out of a queue, and what their sender says of itself.
@@ -83,12 +83,14 @@ impl Traces {
             Some(parent) => context.with_remote_span_context(parent),
             None => context,
         };
-        let builder = SpanBuilder::from_name(name).with_kind(SpanKind::Server).with_attributes([
+        let began = opentelemetry::time::now();
+        let builder = SpanBuilder::from_name(name).with_kind(SpanKind::Server).with_start_time(began);
+        let builder = builder.with_attributes([
             KeyValue::new("rpc.system.name", system.name()),
             KeyValue::new("rpc.method", method),
         ]);
         let span = self.0.build_with_context(builder, &context);
-        span.is_recording().then(|| CallSpan::new(span, system))
+        span.is_recording().then(|| CallSpan::new(span, self.0.clone(), began, system))
     }
 }
 

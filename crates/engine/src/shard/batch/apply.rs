@@ -29,6 +29,12 @@ const OUTAGE_MIN: Duration = Duration::from_secs(1);
 
 /// What a committed batch did, for those who wait for it.
 pub(crate) struct Committed {
+    /// The epoch in which the shard is owned.
+    pub epoch: u64,
+    /// The number of its batch.
+    pub number: u64,
+    /// How many rows it has written.
+    pub rows: usize,
     /// How long the commit took.
     pub took: Duration,
     /// Topics that it created.
@@ -95,6 +101,9 @@ impl OwnedShard {
         let fetched = self.apply_prefetches();
         self.debug_check();
         Some(Committed {
+            epoch: self.tenure.epoch,
+            number: batch.number,
+            rows: batch.rows,
             took,
             new_topics,
             dropped,

@@ -1,0 +1,40 @@
+//! The sender of a call's answer.
+
+use forebay_types::Refusal;
+use tokio::sync::oneshot::{self, Receiver, Sender};
+
+use crate::api::{CommitWatch, SeenCommit};
+
+/// Sends the answer of a call, and tells its caller of commits before, if it wants to know.
+#[derive(Debug)]
+pub(crate) struct Reply<T> {
+    /// Sends the answer.
+    sender: Sender<Result<T, Refusal>>,
+    /// Told of the commits that the call waits for.
+    watch: Option<CommitWatch>,
+}
+
+impl<T> Reply<T> {
+    /// One, and where its answer comes out. The caller's watch is that of this task.
+    pub fn channel() -> (Self, Receiver<Result<T, Refusal>>) {
+        let (sender, answer) = oneshot::channel();
+        (Self { sender, watch: CommitWatch::current() }, answer)
+    }
+
+    /// Answers. If the caller is gone, nobody reads it, and it is dropped.
+    pub fn send(self, answer: Result<T, Refusal>) {
+        let _ = self.sender.send(answer);
+    }
+
+    /// Whether the caller is gone.
+    pub fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
+    /// The call was part of a commit.
+    pub fn saw(&self, commit: Option<&SeenCommit>) {
+        if let (Some(watch), Some(commit)) = (&self.watch, commit) {
+            watch.saw(commit);
+        }
+    }
+}
