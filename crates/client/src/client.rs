@@ -101,6 +101,15 @@ impl Client {
         self.endpoints.in_use().iter().map(|endpoint| endpoint.address().to_owned()).collect()
     }
 
+    /// The address of the only server that calls can go to at present; `None`: there are several, or it is
+    /// not known.
+    pub(crate) fn only_server(&self) -> Option<Address> {
+        match &*self.endpoints.in_use() {
+            [only] => only.checked_address(),
+            _ => None,
+        }
+    }
+
     /// A client whose enqueues and dequeues stay with one server while it works, so that items come out in
     /// the order of the enqueues. Its clones stay there too. A [`Producer`](crate::Producer) does this by
     /// itself.
@@ -210,6 +219,17 @@ mod tests {
         let calls = fake.enqueue.calls();
         assert!((3..=4).contains(&calls.len()), "{}", calls.len());
         assert!(calls.iter().all(|call| *call == calls[0]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_said_of_traces_where_there_are_none() {
+        let (fake, client) = Fake::start().await;
+        let item = || NewItem::new("a", "1");
+        client.enqueue(vec![item()]).await.unwrap();
+        client.enqueue(vec![item(), item()]).await.unwrap();
+        assert!(fake.enqueue.metadata().iter().all(|call| call.get("traceparent").is_none()));
+        let calls = fake.enqueue.calls();
+        assert!(calls.iter().flat_map(|call| &call.items).all(|item| item.headers.is_empty()));
     }
 
     #[tokio::test(start_paused = true)]

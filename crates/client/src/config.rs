@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::{tls::TlsConfig, token::Token};
+use crate::{tls::TlsConfig, token::Token, trace_config::TraceConfig};
 
 /// The servers, the namespace, and the timeouts of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct ClientConfig {
     pub keepalive_timeout: Duration,
     /// When and how often to retry.
     pub retry: RetryPolicy,
+    /// Which spans there are. It has no effect without the feature `traces`.
+    pub traces: TraceConfig,
     /// Makes pauses and request ids reproducible, for tests; `None`: the system's random numbers.
     pub seed: Option<u64>,
 }
@@ -52,6 +54,7 @@ impl ClientConfig {
             keepalive: Duration::from_secs(30),
             keepalive_timeout: Duration::from_secs(10),
             retry: RetryPolicy::default(),
+            traces: TraceConfig::default(),
             seed: None,
         }
     }
@@ -116,6 +119,11 @@ impl ClientConfig {
     /// The same with another retry policy.
     pub fn retry(self, retry: RetryPolicy) -> Self {
         Self { retry, ..self }
+    }
+
+    /// The same with other settings of traces.
+    pub fn traces(self, traces: TraceConfig) -> Self {
+        Self { traces, ..self }
     }
 
     /// The same with another `call_timeout`.

@@ -64,6 +64,25 @@
 //!
 //! Where servers ask for credentials, [`ClientConfig::token`] or [`ClientConfig::token_file`] is shown with
 //! each call. Without TLS who is on the way can read it.
+//!
+//! # Traces
+//!
+//! With the feature `traces`, what the client does has spans of OpenTelemetry, by its conventions for
+//! messaging. A program that has set a provider (`opentelemetry::global::set_tracer_provider`) needs nothing
+//! else. Without one there are no spans.
+//!
+//! | span | kind | of |
+//! | --- | --- | --- |
+//! | `enqueue mail` | producer | an enqueue of one item. Its headers have the context |
+//! | `enqueue`, `enqueue mail` | client | an enqueue of several. It links to those of its items |
+//! | `create mail` | producer | an item of several, or of a [`Producer`]. Its headers have the context |
+//! | `dequeue mail` | client | a dequeue that had items or failed. It links to where they were created |
+//! | `process mail` | consumer | a handler of a [`Consumer`]. It links to where its item was created |
+//! | `ack`, `nack`, `extend` | client | settling deliveries: below a handler, or linked to several |
+//!
+//! The headers are `traceparent` and `tracestate`. An item that has a `traceparent` keeps it. All calls carry
+//! the current span to the server, whose own spans are below it then. A call of several members has failed if
+//! one of them has. [`TraceConfig`] says which spans there are.
 
 mod address;
 mod calls;
@@ -71,6 +90,7 @@ mod check_server;
 mod client;
 mod config;
 mod consumer;
+mod dequeued;
 mod durations;
 mod endpoints;
 mod error;
@@ -83,6 +103,12 @@ mod seen_certificate;
 mod testing;
 mod tls;
 mod token;
+mod trace_config;
+#[cfg(feature = "traces")]
+mod traces;
+#[cfg(not(feature = "traces"))]
+#[path = "no_traces.rs"]
+mod traces;
 
 pub use calls::{
     active_topics::{ActiveTopic, TopicPage, TopicQuery},
@@ -90,7 +116,7 @@ pub use calls::{
     cluster::{Node, Shard},
     consumers::{ConsumerList, KnownConsumer},
     dead_groups::{DeadGroup, DeadGroups},
-    dequeue::{Demand, DequeueCall, Dequeued},
+    dequeue::{Demand, DequeueCall},
     enqueue::Enqueued,
     explain::{Blocker, Explained},
     history::{History, HistoryLine, HistoryQuery, HistorySeries},
@@ -115,6 +141,7 @@ pub use calls::{
 pub use client::Client;
 pub use config::{ClientConfig, RetryPolicy};
 pub use consumer::{Consumer, ConsumerConfig, ConsumerReport, Delivery, Handler, Outcome};
+pub use dequeued::Dequeued;
 pub use error::Error;
 pub use forebay_types::{DeliveryPolicy, Fate, Reason, Side, Timestamp, TopicSettings};
 pub use item::{NewItem, Schedule};
@@ -122,3 +149,4 @@ pub use producer::{Pending, Producer, ProducerConfig};
 pub use tls::{Tls, TlsConfig, explain as explain_tls};
 pub use token::Token;
 pub use tonic::Code;
+pub use trace_config::TraceConfig;

@@ -1,4 +1,4 @@
-//! The token that calls show.
+//! The token that calls show, and the span that they name.
 
 use std::{
     fmt, fs,
@@ -15,12 +15,12 @@ use tonic::{
     transport::Channel,
 };
 
-use crate::error::Error;
+use crate::{error::Error, traces};
 
 /// A file that was read within this time is not read again.
 const READ_EVERY: Duration = Duration::from_secs(10);
 
-/// A connection whose calls show the client's token.
+/// A connection whose calls show the client's token, and name the span that they are part of.
 pub(crate) type Link = InterceptedService<Channel, Bearer>;
 
 /// The token that a client shows. It is never printed.
@@ -95,6 +95,8 @@ impl Interceptor for Bearer {
         if let Some(shown) = &self.0 {
             request.metadata_mut().insert("authorization", shown.current());
         }
+        // Here all calls come by, those of operators too.
+        traces::carry(request.metadata_mut());
         Ok(request)
     }
 }

@@ -13,12 +13,23 @@ use crate::{
     client::{Client, Grpc},
     error::Error,
     retry::Attempts,
+    traces::{self, Processed},
 };
 
 impl Client {
     /// Acknowledges up to 1,000 deliveries: their items are done. One result per receipt. Each goes first to
     /// the server that handed it out.
     pub async fn ack(&self, receipts: Vec<String>) -> Result<Vec<Result<(), Error>>, Error> {
+        self.ack_processed(receipts, &[]).await
+    }
+
+    /// The same after handlers, of which spans may be there.
+    pub(crate) async fn ack_processed(
+        &self,
+        receipts: Vec<String>,
+        processed: &[Processed],
+    ) -> Result<Vec<Result<(), Error>>, Error> {
+        let span = traces::settle("ack", receipts.len(), processed, || self.only_server());
         let ids = receipts.clone();
         let results = by_origin(
             self,
@@ -26,7 +37,7 @@ impl Client {
             |receipt| receipt.as_str(),
             |attempts, receipts| self.ack_by(attempts, receipts),
         );
-        let results = results.await?;
+        let results = span.around_members(results, |()| None).await?;
         forget_settled(self, ids.iter().map(String::as_str), &results);
         Ok(results)
     }

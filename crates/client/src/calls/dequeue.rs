@@ -1,18 +1,18 @@
 //! Dequeue. It is retried: items of a lost answer are delivered again when their leases end.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use forebay_proto::v1;
-use forebay_types::{DeliveryPolicy, Timestamp};
 use tokio::time::Instant;
 
 use crate::{
     client::{Client, Grpc},
+    dequeued::Dequeued,
     durations,
     endpoints::Endpoint,
     error::Error,
     retry::Target,
+    traces::Receiving,
 };
 
 /// The longest wait of a long poll.
@@ -65,43 +65,23 @@ impl DequeueCall {
     }
 }
 
-/// A delivered item.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dequeued {
-    /// The item's id.
-    pub item_id: String,
-    /// Identifies this delivery. Empty for an at-most-once item, which needs no ack.
-    pub receipt: String,
-    /// Its topic.
-    pub topic: String,
-    /// Its priority.
-    pub priority: i32,
-    /// The content from the producer.
-    pub payload: Bytes,
-    /// More content, from the producer or the last nack.
-    pub metadata: Bytes,
-    /// Short strings beside the payload.
-    pub headers: HashMap<String, String>,
-    /// Numbers the deliveries from 1.
-    pub attempt: u32,
-    /// Earlier deliveries that were nacked or ran out. Releases do not count.
-    pub failures: u32,
-    /// When the item was enqueued.
-    pub enqueued_at: Timestamp,
-    /// When the lease ends; `None` for an at-most-once item.
-    pub lease_expires_at: Option<Timestamp>,
-    /// When the item expires; `None`: never.
-    pub expires_at: Option<Timestamp>,
-    /// Whether the delivery must be acked.
-    pub policy: DeliveryPolicy,
-}
-
 impl Client {
     /// Leases the most urgent items of the given topics; empty if none is ready. A node hands out the items
     /// of its own shards, so this asks one node only. A [`Consumer`](crate::Consumer) asks all of them.
     pub async fn dequeue(&self, call: DequeueCall) -> Result<Vec<Dequeued>, Error> {
         let wait = call.wait.min(WAIT_MAX);
-        let request = self.dequeue_request(call);
+        let (receiving, request) = (Receiving::begin(), self.dequeue_request(call));
+        let answer = self.dequeue_anywhere(wait, &request).await;
+        receiving.end(&request, &answer, || self.only_server());
+        Ok(answer?.into_iter().map(Dequeued::from_proto).collect())
+    }
+
+    /// Makes the call, with as many attempts as it takes.
+    async fn dequeue_anywhere(
+        &self,
+        wait: Duration,
+        request: &v1::DequeueRequest,
+    ) -> Result<Vec<v1::DequeuedItem>, Error> {
         let mut attempts = self.attempts(wait);
         loop {
             let target = attempts.target()?;
@@ -121,7 +101,10 @@ impl Client {
     ) -> Result<Vec<Dequeued>, Error> {
         let wait = call.wait.min(WAIT_MAX);
         let target = Target { endpoint, until: Instant::now() + self.config.call_timeout + wait };
-        self.attempt_dequeue(&target, wait, self.dequeue_request(call)).await
+        let (receiving, request) = (Receiving::begin(), self.dequeue_request(call));
+        let answer = self.attempt_dequeue(&target, wait, request.clone()).await;
+        receiving.end(&request, &answer, || target.endpoint.checked_address());
+        Ok(answer?.into_iter().map(Dequeued::from_proto).collect())
     }
 
     fn dequeue_request(&self, call: DequeueCall) -> v1::DequeueRequest {
@@ -141,12 +124,12 @@ impl Client {
         target: &Target,
         wait: Duration,
         request: v1::DequeueRequest,
-    ) -> Result<Vec<Dequeued>, Error> {
+    ) -> Result<Vec<v1::DequeuedItem>, Error> {
         let call = |mut grpc: Grpc, request| async move { grpc.dequeue(request).await };
         let items = self.attempt(target, wait, request, call).await?.items;
         let receipts = items.iter().map(|item| item.receipt.as_str());
         self.endpoints.origins.remember(receipts, target.endpoint.id());
-        Ok(items.into_iter().map(dequeued).collect())
+        Ok(items)
     }
 }
 
@@ -154,26 +137,5 @@ fn demand(demand: Demand) -> v1::TopicDemand {
     v1::TopicDemand {
         selector: Some(v1::topic_demand::Selector::Topic(demand.topic)),
         max_items: demand.max_items,
-    }
-}
-
-fn dequeued(item: v1::DequeuedItem) -> Dequeued {
-    Dequeued {
-        policy: match item.delivery_policy() {
-            v1::DeliveryPolicy::AtMostOnce => DeliveryPolicy::AtMostOnce,
-            v1::DeliveryPolicy::AtLeastOnce | v1::DeliveryPolicy::Unspecified => DeliveryPolicy::AtLeastOnce,
-        },
-        item_id: item.item_id,
-        receipt: item.receipt,
-        topic: item.topic,
-        priority: item.priority,
-        payload: item.payload,
-        metadata: item.metadata,
-        headers: item.headers,
-        attempt: item.attempt,
-        failures: item.failures,
-        enqueued_at: item.enqueued_at.map(durations::time_from_proto).unwrap_or_default(),
-        lease_expires_at: item.lease_expires_at.map(durations::time_from_proto),
-        expires_at: item.expires_at.map(durations::time_from_proto),
     }
 }

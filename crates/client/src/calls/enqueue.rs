@@ -12,6 +12,7 @@ use crate::{
     item::NewItem,
     retry::Target,
     rng::SharedRng,
+    traces,
 };
 
 /// A stored item.
@@ -31,7 +32,15 @@ impl Client {
     /// dedupe key always, one without only if it was certainly not stored. After such a retry `duplicate` may
     /// refer to this very call.
     pub async fn enqueue(&self, items: Vec<NewItem>) -> Result<Vec<Result<Enqueued, Error>>, Error> {
-        let plain = items.iter().all(|item| item.dedupe_key.is_none() && item.shard.is_none());
+        self.enqueue_encoded(items.into_iter().map(NewItem::into_proto).collect()).await
+    }
+
+    /// The same with items that are encoded.
+    pub(crate) async fn enqueue_encoded(
+        &self,
+        items: Vec<v1::EnqueueItem>,
+    ) -> Result<Vec<Result<Enqueued, Error>>, Error> {
+        let plain = items.iter().all(|item| item.dedupe_key.is_empty() && item.shard.is_none());
         let identity = if plain { Identity::random(&self.rng) } else { Identity::PerItem };
         self.enqueue_with(identity, items).await
     }
@@ -44,15 +53,25 @@ impl Client {
         request_id: impl Into<String>,
         items: Vec<NewItem>,
     ) -> Result<Vec<Result<Enqueued, Error>>, Error> {
+        let items = items.into_iter().map(NewItem::into_proto).collect();
         self.enqueue_with(Identity::Given(request_id.into()), items).await
     }
 
     async fn enqueue_with(
         &self,
-        mut identity: Identity,
-        items: Vec<NewItem>,
+        identity: Identity,
+        mut items: Vec<v1::EnqueueItem>,
     ) -> Result<Vec<Result<Enqueued, Error>>, Error> {
-        let items: Vec<_> = items.into_iter().map(NewItem::into_proto).collect();
+        let span = traces::enqueue(&mut items, self.config.traces, || self.only_server());
+        span.around_members(self.store(identity, items), |stored| Some(&stored.item_id)).await
+    }
+
+    /// Makes the call, with as many attempts as it takes.
+    async fn store(
+        &self,
+        mut identity: Identity,
+        items: Vec<v1::EnqueueItem>,
+    ) -> Result<Vec<Result<Enqueued, Error>>, Error> {
         let mut attempts = self.attempts(Duration::ZERO);
         let mut results = MemberResults::new(items.len());
         let mut left: Vec<usize> = (0..items.len()).collect();

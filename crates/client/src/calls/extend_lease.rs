@@ -14,6 +14,7 @@ use crate::{
     durations,
     error::Error,
     retry::Attempts,
+    traces,
 };
 
 impl Client {
@@ -24,13 +25,14 @@ impl Client {
         receipts: Vec<String>,
         lease: Option<Duration>,
     ) -> Result<Vec<Result<Timestamp, Error>>, Error> {
-        by_origin(
+        let span = traces::settle("extend", receipts.len(), &[], || self.only_server());
+        let results = by_origin(
             self,
             receipts,
             |receipt| receipt.as_str(),
             |attempts, receipts| self.extend_by(attempts, receipts, lease),
-        )
-        .await
+        );
+        span.around_members(results, |_| None).await
     }
 
     async fn extend_by(

@@ -16,6 +16,7 @@ use crate::{
     durations,
     error::Error,
     retry::Attempts,
+    traces::{self, Processed},
 };
 
 /// A delivery that failed or is returned.
@@ -84,6 +85,16 @@ impl Nack {
 impl Client {
     /// Nacks up to 1,000 deliveries. One result per member. Each goes first to the server that handed it out.
     pub async fn nack(&self, nacks: Vec<Nack>) -> Result<Vec<Result<(), Error>>, Error> {
+        self.nack_processed(nacks, &[]).await
+    }
+
+    /// The same after handlers, of which spans may be there.
+    pub(crate) async fn nack_processed(
+        &self,
+        nacks: Vec<Nack>,
+        processed: &[Processed],
+    ) -> Result<Vec<Result<(), Error>>, Error> {
+        let span = traces::settle("nack", nacks.len(), processed, || self.only_server());
         let ids: Vec<_> = nacks.iter().map(|nack| nack.receipt.clone()).collect();
         let results = by_origin(
             self,
@@ -91,7 +102,7 @@ impl Client {
             |nack| nack.receipt.as_str(),
             |attempts, nacks| self.nack_by(attempts, nacks),
         );
-        let results = results.await?;
+        let results = span.around_members(results, |()| None).await?;
         forget_settled(self, ids.iter().map(String::as_str), &results);
         Ok(results)
     }

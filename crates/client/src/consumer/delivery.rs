@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use crate::calls::dequeue::Dequeued;
+use crate::dequeued::Dequeued;
 
 /// An item for a handler.
 #[derive(Debug, Clone)]

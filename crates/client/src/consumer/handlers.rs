@@ -12,7 +12,11 @@ use super::{
     report::ReportCounters,
     settle::Settlement,
 };
-use crate::calls::dequeue::Dequeued;
+use crate::{
+    dequeued::Dequeued,
+    trace_config::TraceConfig,
+    traces::{self, Processed},
+};
 
 /// The running handlers.
 pub(super) struct Handlers<H> {
@@ -28,6 +32,8 @@ pub(super) struct Handlers<H> {
     stop: watch::Receiver<bool>,
     /// Running handlers are aborted once this is true.
     abort: watch::Sender<bool>,
+    /// Which spans handlers have.
+    traces: TraceConfig,
     /// The running handlers, to be waited for at the stop.
     tasks: JoinSet<()>,
 }
@@ -40,9 +46,10 @@ impl<H: Handler> Handlers<H> {
         settlements: mpsc::Sender<Settlement>,
         counters: Arc<ReportCounters>,
         stop: watch::Receiver<bool>,
+        traces: TraceConfig,
     ) -> Self {
         let (abort, tasks) = (watch::Sender::new(false), JoinSet::new());
-        Self { handler, slots, settlements, counters, stop, abort, tasks }
+        Self { handler, slots, settlements, counters, stop, abort, traces, tasks }
     }
 
     /// Handles an item once it has a slot. If the consumer stops before, the item is released.
@@ -56,11 +63,11 @@ impl<H: Handler> Handlers<H> {
         let receipt = item.receipt.clone();
         let (handler, slots) = (self.handler.clone(), self.slots.clone());
         let (settlements, counters) = (self.settlements.clone(), self.counters.clone());
-        let (stop, abort) = (self.stop.clone(), self.abort.subscribe());
+        let (stop, abort, traces) = (self.stop.clone(), self.abort.subscribe(), self.traces);
         self.tasks.spawn(async move {
-            let (outcome, slot) = match acquire_slot(slot, slots, stop).await {
-                None => (Outcome::Release, None),
-                Some(slot) => (run(handler, Delivery { item, lost }, abort).await, Some(slot)),
+            let ((outcome, processed), slot) = match acquire_slot(slot, slots, stop).await {
+                None => ((Outcome::Release, Processed::none()), None),
+                Some(slot) => (run(handler, Delivery { item, lost }, abort, traces).await, Some(slot)),
             };
             if receipt.is_empty() {
                 // An at-most-once item is gone from the server already.
@@ -68,7 +75,7 @@ impl<H: Handler> Handlers<H> {
             } else {
                 // The receiver outlives all senders. The slot is held until the settlement is queued, so that
                 // a server that does not accept acks gets no more dequeues.
-                let _ = settlements.send(Settlement { receipt, outcome }).await;
+                let _ = settlements.send(Settlement { receipt, outcome, processed }).await;
             }
             drop(slot);
         });
@@ -109,10 +116,16 @@ pub(super) fn stopped(stop: &watch::Receiver<bool>) -> bool {
 }
 
 /// Runs the handler in a task of its own, so that a panic becomes an outcome.
-async fn run<H: Handler>(handler: Arc<H>, delivery: Delivery, mut abort: watch::Receiver<bool>) -> Outcome {
+async fn run<H: Handler>(
+    handler: Arc<H>,
+    delivery: Delivery,
+    mut abort: watch::Receiver<bool>,
+    traces: TraceConfig,
+) -> (Outcome, Processed) {
+    let span = traces::process(&delivery.item, traces);
     let mut task = JoinSet::new();
-    task.spawn(async move { handler.handle(delivery).await });
-    tokio::select! {
+    task.spawn(span.around(async move { handler.handle(delivery).await }));
+    let outcome = tokio::select! {
         biased;
         end = task.join_next() => match end {
             Some(Ok(outcome)) => outcome,
@@ -127,7 +140,9 @@ async fn run<H: Handler>(handler: Arc<H>, delivery: Delivery, mut abort: watch::
             task.shutdown().await;
             Outcome::Release
         }
-    }
+    };
+    let processed = span.end(&outcome);
+    (outcome, processed)
 }
 
 async fn aborted(abort: &mut watch::Receiver<bool>) {

@@ -18,8 +18,9 @@ use super::{
     settle,
 };
 use crate::{
-    calls::dequeue::{Demand, DequeueCall, Dequeued},
+    calls::dequeue::{Demand, DequeueCall},
     client::Client,
+    dequeued::Dequeued,
     endpoints::Endpoint,
     error::Error,
     retry::pause,
@@ -53,7 +54,8 @@ pub(super) async fn run<H: Handler>(
     let extender = tokio::spawn(deliveries.clone().extend_leases(client.clone(), config.lease));
 
     let slots = Arc::new(Semaphore::new(config.concurrency));
-    let mut handlers = Handlers::new(handler, slots.clone(), settlements, counters.clone(), stop.clone());
+    let (permits, counts, traces) = (slots.clone(), counters.clone(), client.config.traces);
+    let mut handlers = Handlers::new(handler, permits, settlements, counts, stop.clone(), traces);
     let lanes = Lanes::new(config.concurrency, config.topics.len()).exact(config.max_items.is_some());
     let polls = JoinSet::new();
     let mut poller = Poller {

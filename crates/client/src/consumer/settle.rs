@@ -13,6 +13,7 @@ use crate::{
     calls::nack::{Nack, NackAction},
     client::Client,
     error::Error,
+    traces::Processed,
 };
 
 /// Members of one call.
@@ -29,6 +30,8 @@ pub(super) struct Settlement {
     pub(super) receipt: String,
     /// Decides between ack and nack.
     pub(super) outcome: Outcome,
+    /// The handler's span.
+    pub(super) processed: Processed,
 }
 
 /// Runs until every sender is dropped and everything is settled.
@@ -67,13 +70,16 @@ async fn settle_batch(
         async {
             match acks.len() {
                 0 => Ok(Vec::new()),
-                _ => client.ack(acks.iter().map(|one| one.receipt.clone()).collect()).await,
+                _ => {
+                    let receipts = acks.iter().map(|one| one.receipt.clone()).collect();
+                    client.ack_processed(receipts, &processed(&acks)).await
+                }
             }
         },
         async {
             match nacks.len() {
                 0 => Ok(Vec::new()),
-                _ => client.nack(nacks.iter().map(nack).collect()).await,
+                _ => client.nack_processed(nacks.iter().map(nack).collect(), &processed(&nacks)).await,
             }
         },
     );
@@ -91,6 +97,10 @@ async fn settle_batch(
             count(&settlement, result, counters);
         }
     }
+}
+
+fn processed(settlements: &[Settlement]) -> Vec<Processed> {
+    settlements.iter().map(|one| one.processed.clone()).collect()
 }
 
 fn count(settlement: &Settlement, result: Result<(), Error>, counters: &ReportCounters) {

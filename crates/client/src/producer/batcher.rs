@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
+use forebay_proto::v1;
 use prost::Message as _;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::config::ProducerConfig;
-use crate::{calls::enqueue::Enqueued, error::Error, item::NewItem};
+use crate::{calls::enqueue::Enqueued, error::Error};
 
 /// Bytes that the protobuf encoding adds to a member: tag and length.
 const MEMBER_OVERHEAD_BYTES: usize = 8;
@@ -14,8 +15,8 @@ const MEMBER_OVERHEAD_BYTES: usize = 8;
 /// An item that waits for its batch.
 #[derive(Debug)]
 pub(super) struct QueuedItem {
-    /// The item.
-    pub(super) item: NewItem,
+    /// The item, encoded.
+    pub(super) item: v1::EnqueueItem,
     /// Its encoded size in a request.
     pub(super) bytes: usize,
     /// Receives the answer.
@@ -26,10 +27,9 @@ pub(super) struct QueuedItem {
 
 impl QueuedItem {
     /// An item, and where its answer arrives.
-    pub(super) fn new(item: NewItem) -> (Self, oneshot::Receiver<Result<Enqueued, Error>>) {
+    pub(super) fn new(item: v1::EnqueueItem) -> (Self, oneshot::Receiver<Result<Enqueued, Error>>) {
         let (answer, pending) = oneshot::channel();
-        // The payload is shared, so this clone is cheap.
-        let bytes = item.clone().into_proto().encoded_len() + MEMBER_OVERHEAD_BYTES;
+        let bytes = item.encoded_len() + MEMBER_OVERHEAD_BYTES;
         (Self { item, bytes, answer, _permits: None }, pending)
     }
 
@@ -60,10 +60,10 @@ struct Queue {
 impl Batcher {
     /// Adds an item.
     pub(super) fn push(&mut self, queued: QueuedItem) {
-        let queue = match (&queued.item.dedupe_key, &queued.item.shard) {
-            (None, None) => 0,
-            (Some(_), _) => 1,
-            (None, Some(_)) => 2,
+        let queue = match (queued.item.dedupe_key.as_str(), queued.item.shard) {
+            ("", None) => 0,
+            ("", Some(_)) => 2,
+            (_, _) => 1,
         };
         self.arrivals += 1;
         self.queues[queue].bytes += queued.bytes;
@@ -107,6 +107,7 @@ impl Batcher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::NewItem;
 
     fn config(batch_items: usize, batch_bytes: usize) -> ProducerConfig {
         ProducerConfig { batch_items, batch_bytes, ..ProducerConfig::default() }
@@ -114,7 +115,7 @@ mod tests {
 
     fn batcher(items: Vec<NewItem>) -> Batcher {
         let mut batcher = Batcher::default();
-        items.into_iter().for_each(|item| batcher.push(QueuedItem::new(item).0));
+        items.into_iter().for_each(|item| batcher.push(QueuedItem::new(item.into_proto()).0));
         batcher
     }
 
@@ -143,7 +144,7 @@ mod tests {
         let kinds: Vec<Vec<_>> = std::iter::from_fn(|| {
             let batch = batcher.next_batch(&config);
             (!batch.is_empty()).then(|| {
-                batch.iter().map(|one| (one.item.dedupe_key.is_some(), one.item.shard.is_some())).collect()
+                batch.iter().map(|one| (!one.item.dedupe_key.is_empty(), one.item.shard.is_some())).collect()
             })
         })
         .collect();

@@ -12,10 +12,13 @@ use std::{
     time::Duration,
 };
 
+use forebay_proto::v1;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tonic::Code;
 
-use crate::{calls::enqueue::Enqueued, client::Client, error::Error, item::NewItem};
+use crate::{
+    calls::enqueue::Enqueued, client::Client, error::Error, item::NewItem, trace_config::TraceConfig, traces,
+};
 use batcher::QueuedItem;
 pub use config::ProducerConfig;
 
@@ -35,6 +38,8 @@ struct Shared {
     /// Ends a linger.
     flush: Arc<Notify>,
     config: ProducerConfig,
+    /// Which spans items have.
+    traces: TraceConfig,
 }
 
 impl Producer {
@@ -50,7 +55,7 @@ impl Producer {
             linger: config.linger,
         };
         let (queue, queued) = mpsc::unbounded_channel();
-        let flush = Arc::new(Notify::new());
+        let (flush, traces) = (Arc::new(Notify::new()), client.config.traces);
         tokio::spawn(run::run(client.in_order(), config, queued, flush.clone()));
         Self(Arc::new(Shared {
             queue,
@@ -58,12 +63,20 @@ impl Producer {
             bytes: Arc::new(Semaphore::new(config.buffer_bytes)),
             flush,
             config,
+            traces,
         }))
     }
 
     /// Adds an item to the buffer, waiting while it is full. The returned [`Pending`] resolves to the answer.
     /// It need not be awaited: dropping it does not cancel the item.
     pub async fn send(&self, item: NewItem) -> Result<Pending, Error> {
+        let mut item = item.into_proto();
+        // Who calls is known here, and not where the batch is sent. A batch has room for what this adds.
+        let span = traces::create(&mut item, self.0.traces);
+        span.around(self.queue(item)).await
+    }
+
+    async fn queue(&self, item: v1::EnqueueItem) -> Result<Pending, Error> {
         let (queued, pending) = QueuedItem::new(item);
         let shared = &*self.0;
         let bytes = u32::try_from(queued.bytes.min(shared.config.buffer_bytes)).unwrap_or(u32::MAX);

@@ -74,7 +74,7 @@ async fn linger(
 async fn send(client: &Client, batch: Vec<QueuedItem>) {
     let items = batch.iter().map(|queued| queued.item.clone()).collect();
     // A dropped receiver did not want the answer.
-    match client.enqueue(items).await {
+    match client.enqueue_encoded(items).await {
         Ok(results) => {
             for (queued, result) in batch.into_iter().zip(results) {
                 let _ = queued.answer.send(result);

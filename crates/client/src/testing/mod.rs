@@ -13,7 +13,7 @@ use forebay_proto::{
 };
 use prost::Message as _;
 use tokio::sync::watch;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Code, Request, Response, Status, metadata::MetadataMap};
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 pub(crate) use network::{Network, config, node};
@@ -87,6 +87,8 @@ impl Stock {
 pub(crate) struct Script<Q, A> {
     /// The requests so far.
     calls: Mutex<Vec<Q>>,
+    /// What they carried beside their messages.
+    metadata: Mutex<Vec<MetadataMap>>,
     /// The answers to the next calls.
     answers: Mutex<VecDeque<Result<A, Status>>>,
     /// Calls so far.
@@ -99,6 +101,7 @@ impl<Q, A> Default for Script<Q, A> {
     fn default() -> Self {
         Self {
             calls: Mutex::default(),
+            metadata: Mutex::default(),
             answers: Mutex::default(),
             seen: watch::Sender::new(0),
             open: watch::Sender::new(true),
@@ -132,6 +135,11 @@ impl<Q: Clone, A> Script<Q, A> {
         self.calls.lock().unwrap().clone()
     }
 
+    /// What the calls so far carried beside their messages.
+    pub(crate) fn metadata(&self) -> Vec<MetadataMap> {
+        self.metadata.lock().unwrap().clone()
+    }
+
     /// Waits until `calls` calls have arrived.
     pub(crate) async fn seen(&self, calls: usize) {
         self.seen.subscribe().wait_for(|seen| *seen >= calls).await.unwrap();
@@ -142,8 +150,9 @@ impl<Q: Clone, A> Script<Q, A> {
         self.open.send_replace(!hold);
     }
 
-    async fn take(&self, call: Q) -> Option<Result<A, Status>> {
-        self.calls.lock().unwrap().push(call);
+    async fn take(&self, call: Request<Q>) -> Option<Result<A, Status>> {
+        self.metadata.lock().unwrap().push(call.metadata().clone());
+        self.calls.lock().unwrap().push(call.into_inner());
         self.seen.send_modify(|seen| *seen += 1);
         self.open.subscribe().wait_for(|open| *open).await.unwrap();
         self.answers.lock().unwrap().pop_front()
@@ -195,15 +204,15 @@ type Answer<A> = Result<Response<A>, Status>;
 #[tonic::async_trait]
 impl QueueService for Fake {
     async fn enqueue(&self, request: Request<v1::EnqueueRequest>) -> Answer<v1::EnqueueResponse> {
-        let request = request.into_inner();
-        let results = request.items.iter().map(|item| stored(&String::from_utf8_lossy(&item.payload)));
+        let results =
+            request.get_ref().items.iter().map(|item| stored(&String::from_utf8_lossy(&item.payload)));
         let usual = v1::EnqueueResponse { results: results.collect() };
         self.enqueue.take(request).await.unwrap_or(Ok(usual)).map(Response::new)
     }
 
     async fn dequeue(&self, request: Request<v1::DequeueRequest>) -> Answer<v1::DequeueResponse> {
-        let request = request.into_inner();
-        let (wait, demands) = (request.wait.unwrap_or_default(), request.demands.clone());
+        let asked = request.get_ref();
+        let (wait, demands) = (asked.wait.unwrap_or_default(), asked.demands.clone());
         let scripted = self.dequeue.take(request).await;
         let stock = || self.stock.lock().unwrap().as_mut().map(|stock| Ok(stock.take(&demands)));
         let in_stock = |answer: &Result<v1::DequeueResponse, _>| {
@@ -219,14 +228,12 @@ impl QueueService for Fake {
     }
 
     async fn ack(&self, request: Request<v1::AckRequest>) -> Answer<v1::AckResponse> {
-        let request = request.into_inner();
-        let results = vec![v1::SettleResult::default(); request.acks.len()];
+        let results = vec![v1::SettleResult::default(); request.get_ref().acks.len()];
         self.ack.take(request).await.unwrap_or(Ok(v1::AckResponse { results })).map(Response::new)
     }
 
     async fn nack(&self, request: Request<v1::NackRequest>) -> Answer<v1::NackResponse> {
-        let request = request.into_inner();
-        let results = vec![v1::SettleResult::default(); request.nacks.len()];
+        let results = vec![v1::SettleResult::default(); request.get_ref().nacks.len()];
         self.nack.take(request).await.unwrap_or(Ok(v1::NackResponse { results })).map(Response::new)
     }
 
@@ -234,8 +241,7 @@ impl QueueService for Fake {
         &self,
         request: Request<v1::ExtendLeaseRequest>,
     ) -> Answer<v1::ExtendLeaseResponse> {
-        let request = request.into_inner();
-        let results = vec![v1::ExtendLeaseResult::default(); request.extensions.len()];
+        let results = vec![v1::ExtendLeaseResult::default(); request.get_ref().extensions.len()];
         self.extend.take(request).await.unwrap_or(Ok(v1::ExtendLeaseResponse { results })).map(Response::new)
     }
 
@@ -244,6 +250,6 @@ impl QueueService for Fake {
         request: Request<v1::GetActiveTopicsRequest>,
     ) -> Answer<v1::GetActiveTopicsResponse> {
         let usual = v1::GetActiveTopicsResponse::default();
-        self.topics.take(request.into_inner()).await.unwrap_or(Ok(usual)).map(Response::new)
+        self.topics.take(request).await.unwrap_or(Ok(usual)).map(Response::new)
     }
 }

@@ -140,7 +140,7 @@ macro_rules! unimplemented_calls {
                     Some(nodes) => Ok(v1::ListNodesResponse { nodes, ..Default::default() }),
                     None => Err(Status::unimplemented("scripted")),
                 };
-                let answer = self.nodes.take(request.into_inner()).await;
+                let answer = self.nodes.take(request).await;
                 answer.unwrap_or_else(usual).map(Response::new)
             }
 

@@ -1,0 +1,66 @@
+//! The span of a handler.
+
+use opentelemetry::{
+    Context, KeyValue,
+    trace::{SpanContext, SpanKind, TraceContextExt as _},
+};
+
+use super::{
+    context,
+    dequeue::attempt,
+    span::{OpenSpan, Operation, tracer, within},
+};
+use crate::{consumer::Outcome, dequeued::Dequeued, trace_config::TraceConfig};
+
+/// An item is handled.
+const PROCESS: Operation = Operation { name: "process", kind: "process", side: SpanKind::Consumer };
+
+/// Begins the span of a handler. It begins a trace and links to the one in which the item was created, or is
+/// part of that, if it is wanted so.
+pub(crate) fn process(item: &Dequeued, config: TraceConfig) -> Processing {
+    let above = if config.process_is_child { context::of_item(&item.headers) } else { None };
+    let parent = above.map_or_else(Context::new, |above| Context::new().with_remote_span_context(above));
+    let span = OpenSpan::begin(&tracer(), &PROCESS, Some(&item.topic), None, &parent);
+    if let Some(span) = span.as_ref().and_then(OpenSpan::recorded) {
+        span.set_attribute(KeyValue::new("messaging.message.id", item.item_id.clone()));
+        if let Some(creation) = context::of_item(&item.headers) {
+            span.add_link(creation, vec![attempt(item.attempt)]);
+        }
+    }
+    Processing(span)
+}
+
+/// The span of a handler, if there is one.
+pub(crate) struct Processing(Option<OpenSpan>);
+
+impl Processing {
+    /// The handler, so that what it does is below the span.
+    pub(crate) fn around<F: Future>(&self, handler: F) -> impl Future<Output = F::Output> + use<F> {
+        within(self.0.as_ref().map(|span| span.context().clone()), handler)
+    }
+
+    /// The handler has ended. It has failed if its item is to be handled again, or is a dead letter. Why it
+    /// says so is text of its own, which no span holds.
+    pub(crate) fn end(self, outcome: &Outcome) -> Processed {
+        let context = self.0.as_ref().map(OpenSpan::span_context);
+        if let Some(span) = self.0 {
+            span.end(match outcome {
+                Outcome::Ack | Outcome::Release => None,
+                Outcome::Retry { .. } => Some("RETRY"),
+                Outcome::Reject { .. } => Some("REJECT"),
+            });
+        }
+        Processed(context)
+    }
+}
+
+/// Names the span of a handler that has ended, for the call that settles its delivery.
+#[derive(Debug, Clone)]
+pub(crate) struct Processed(pub(super) Option<SpanContext>);
+
+impl Processed {
+    /// No handler has run.
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+}
