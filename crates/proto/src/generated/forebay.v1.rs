@@ -883,7 +883,8 @@ pub struct ListTopicsRequest {
     pub filter: ::prost::alloc::string::String,
     /// Empty: by namespace and name, in pages without end. `-ready`, `-leased`, `-scheduled`, `-dead`: those
     /// that have the most, and `-oldest`: those whose oldest_ready_at is longest ago. These orders have one
-    /// page, for which all topics are looked at.
+    /// page, for which all topics are looked at. Several of them with commas between: page_size topics by each,
+    /// those by the first one first and each topic once, at most 1,000 in all.
     #[prost(string, tag = "3")]
     pub order_by: ::prost::alloc::string::String,
     /// Topics of the page. 0: 100. At most 1,000; a larger number counts as that. A page may have fewer, even

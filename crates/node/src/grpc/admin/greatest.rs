@@ -1,6 +1,9 @@
 //! The topics with the greatest figures, of any number of them: no more are held than are asked for.
 
-use std::{cmp::Ordering, collections::BinaryHeap};
+use std::{
+    cmp::Ordering,
+    collections::{BinaryHeap, HashSet},
+};
 
 use forebay_proto::v1;
 
@@ -19,9 +22,12 @@ pub enum Figure {
     Oldest,
 }
 
-/// The greatest ones of those that were added.
-pub struct Greatest {
-    /// By which figure.
+/// The greatest ones of those that were added, by each of some figures.
+pub struct Greatest(Vec<ByFigure>);
+
+/// The greatest ones by one figure.
+struct ByFigure {
+    /// The figure.
     figure: Figure,
     /// At most so many.
     most: usize,
@@ -30,26 +36,41 @@ pub struct Greatest {
 }
 
 impl Greatest {
-    /// At most so many, of none so far.
-    pub fn new(figure: Figure, most: usize) -> Self {
-        Self { figure, most, heap: BinaryHeap::new() }
+    /// At most so many by each figure, of none so far.
+    pub fn new(figures: &[Figure], most: usize) -> Self {
+        Self(
+            figures
+                .iter()
+                .map(|figure| ByFigure { figure: *figure, most, heap: BinaryHeap::new() })
+                .collect(),
+        )
     }
 
-    /// One more topic. Where it is none of the greatest, that is seen by one comparison.
-    pub fn add(&mut self, topic: v1::Topic) {
-        let ranked = Ranked { rank: rank(&topic, self.figure), topic };
-        if self.heap.len() < self.most {
-            self.heap.push(ranked);
-        } else if let Some(mut least) = self.heap.peek_mut()
-            && ranked < *least
-        {
-            *least = ranked;
-        }
+    /// One more topic. Where it is none of the greatest, that is seen by one comparison a figure.
+    pub fn add(&mut self, topic: &v1::Topic) {
+        self.0.iter_mut().for_each(|by_figure| by_figure.add(topic));
     }
 
-    /// Those with the greatest figures first, and by name where these are equal.
+    /// Those with the greatest first figure first, and by name where these are equal. Those follow that are
+    /// among the greatest by another figure alone.
     pub fn into_topics(self) -> Vec<v1::Topic> {
-        self.heap.into_sorted_vec().into_iter().map(|ranked| ranked.topic).collect()
+        let mut named = HashSet::new();
+        let ranked = self.0.into_iter().flat_map(|by_figure| by_figure.heap.into_sorted_vec());
+        let is_new = |topic: &v1::Topic| named.insert((topic.namespace.clone(), topic.topic.clone()));
+        ranked.map(|ranked| ranked.topic).filter(is_new).collect()
+    }
+}
+
+impl ByFigure {
+    fn add(&mut self, topic: &v1::Topic) {
+        let rank = rank(topic, self.figure);
+        if self.heap.len() < self.most {
+            self.heap.push(Ranked { rank, topic: topic.clone() });
+        } else if let Some(mut least) = self.heap.peek_mut()
+            && least.comes_after(rank, topic)
+        {
+            *least = Ranked { rank, topic: topic.clone() };
+        }
     }
 }
 
@@ -61,13 +82,20 @@ struct Ranked {
     topic: v1::Topic,
 }
 
+impl Ranked {
+    /// Whether its place is behind that of a topic.
+    fn comes_after(&self, rank: (i64, i32), topic: &v1::Topic) -> bool {
+        self.place() > (rank, &topic.namespace, &topic.topic)
+    }
+
+    fn place(&self) -> ((i64, i32), &String, &String) {
+        (self.rank, &self.topic.namespace, &self.topic.topic)
+    }
+}
+
 impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
-        let by_name = || {
-            let (one, other) = (&self.topic, &other.topic);
-            one.namespace.cmp(&other.namespace).then_with(|| one.topic.cmp(&other.topic))
-        };
-        self.rank.cmp(&other.rank).then_with(by_name)
+        self.place().cmp(&other.place())
     }
 }
 
@@ -103,11 +131,11 @@ mod tests {
 
     /// Topics with so many ready items.
     fn greatest(most: usize, ready: &[(&str, u64)]) -> Vec<(String, u64)> {
-        let mut greatest = Greatest::new(Figure::Ready, most);
+        let mut greatest = Greatest::new(&[Figure::Ready], most);
         for (name, ready_count) in ready {
             let (namespace, topic) = name.split_once('/').unwrap();
             let (namespace, topic) = (namespace.to_owned(), topic.to_owned());
-            greatest.add(v1::Topic { namespace, topic, ready_count: *ready_count, ..v1::Topic::default() });
+            greatest.add(&v1::Topic { namespace, topic, ready_count: *ready_count, ..v1::Topic::default() });
         }
         let named = |it: v1::Topic| (format!("{}/{}", it.namespace, it.topic), it.ready_count);
         greatest.into_topics().into_iter().map(named).collect()
@@ -138,13 +166,25 @@ mod tests {
 
     #[test]
     fn the_oldest_head_comes_first_and_none_last() {
-        let mut greatest = Greatest::new(Figure::Oldest, 2);
+        let mut greatest = Greatest::new(&[Figure::Oldest], 2);
         for seconds in [None, Some(9), Some(3), Some(5)] {
             let at = seconds.map(|seconds| prost_types::Timestamp { seconds, nanos: 0 });
-            greatest.add(v1::Topic { oldest_ready_at: at, ..v1::Topic::default() });
+            let topic = seconds.unwrap_or_default().to_string();
+            greatest.add(&v1::Topic { topic, oldest_ready_at: at, ..v1::Topic::default() });
         }
         let first: Vec<_> =
             greatest.into_topics().iter().map(|it| it.oldest_ready_at.unwrap().seconds).collect();
         assert_eq!(first, [3, 5]);
+    }
+
+    #[test]
+    fn those_by_several_figures_are_there_once() {
+        let mut greatest = Greatest::new(&[Figure::Ready, Figure::Dead], 2);
+        for (name, ready_count, dead_count) in [("a", 1, 9), ("b", 5, 0), ("c", 4, 8), ("d", 3, 7)] {
+            let topic = name.to_owned();
+            greatest.add(&v1::Topic { topic, ready_count, dead_count, ..v1::Topic::default() });
+        }
+        let names: Vec<_> = greatest.into_topics().into_iter().map(|it| it.topic).collect();
+        assert_eq!(names, ["b", "c", "a"]);
     }
 }

@@ -69,7 +69,7 @@ pub async fn list(
     let namespace = admin.rules.namespace_or_all(&request.namespace)?;
     call.request().count_for(&namespace)?;
     let filter = Filter::parse(&request.filter, FIELDS)?;
-    let figure = figure(&request.order_by)?;
+    let figures = figures_of(&request.order_by)?;
     let scope = TopicScope {
         namespace: (&*namespace != ALL_NAMESPACES).then(|| namespace.clone()),
         prefix: filter.prefix_of("topic").to_owned(),
@@ -79,16 +79,16 @@ pub async fn list(
     let (tokens, namespace) = (&admin.tokens, &*query.namespace);
     let list = List { tokens, name: "ListTopics", namespace, query: &request.filter };
     let _look = admin.gather.admit(&query.namespace, SCAN_BYTES)?;
-    let mut response = match figure {
-        None => {
+    let mut response = match figures[..] {
+        [] => {
             let after = list.position(&request.page_token)?;
             by_name(admin, call, &query, after.map(name_of).transpose()?, &list).await?
         }
-        Some(_) if !request.page_token.is_empty() => {
+        [..] if !request.page_token.is_empty() => {
             let message = "must be empty: topics in order of a figure have one page";
             return Err(Refusal::field("page_token", message));
         }
-        Some(figure) => by_figure(admin, call, &query, figure).await?,
+        [..] => by_figures(admin, call, &query, &figures).await?,
     };
     pauses::add_to(admin, &query.namespace, &mut response.topics).await?;
     let bytes = |topic: &v1::Topic| {
@@ -165,19 +165,31 @@ async fn with_wishes(
     Ok(Some(topic).map(|[topic]| topic).filter(|topic| *topic != nothing))
 }
 
-fn figure(order_by: &str) -> Result<Option<Figure>, Refusal> {
-    Ok(match order_by {
-        "" | "name" => None,
-        "-ready" => Some(Figure::Ready),
-        "-leased" => Some(Figure::Leased),
-        "-scheduled" => Some(Figure::Scheduled),
-        "-dead" => Some(Figure::Dead),
-        "-oldest" => Some(Figure::Oldest),
-        _ => {
-            let message = "must be name, -ready, -leased, -scheduled, -dead or -oldest";
-            return Err(Refusal::field("order_by", message));
+/// The figures by which topics are put in order. None: by name.
+fn figures_of(order_by: &str) -> Result<Vec<Figure>, Refusal> {
+    if matches!(order_by, "" | "name") {
+        return Ok(Vec::new());
+    }
+    let mut figures = Vec::new();
+    for name in order_by.split(',') {
+        let figure = match name.trim() {
+            "-ready" => Figure::Ready,
+            "-leased" => Figure::Leased,
+            "-scheduled" => Figure::Scheduled,
+            "-dead" => Figure::Dead,
+            "-oldest" => Figure::Oldest,
+            _ => {
+                let message = "must be name, or -ready, -leased, -scheduled, -dead or -oldest, or several of \
+                               these with commas between";
+                return Err(Refusal::field("order_by", message));
+            }
+        };
+        if figures.contains(&figure) {
+            return Err(Refusal::field("order_by", format!("has {} twice", name.trim())));
         }
-    })
+        figures.push(figure);
+    }
+    Ok(figures)
 }
 
 /// A page by name. It ends where it is full, where there is nothing more, or where it has looked at enough.
@@ -223,17 +235,18 @@ async fn by_name(
     Ok(page)
 }
 
-/// The topics with the greatest figures, after a walk through all.
-async fn by_figure(
+/// The topics with the greatest figures, after one walk through all. Several figures share the page.
+async fn by_figures(
     admin: &Admin,
     call: &Call,
     query: &Query,
-    figure: Figure,
+    figures: &[Figure],
 ) -> Result<v1::ListTopicsResponse, Refusal> {
     let _walk = admin.gather.admit_walk(&query.namespace)?;
     let mut page = v1::ListTopicsResponse::default();
     let mut incomplete = BTreeSet::new();
-    let mut greatest = Greatest::new(figure, query.size);
+    let most = query.size.min(page_rows(u32::MAX) / figures.len());
+    let mut greatest = Greatest::new(figures, most);
     let mut after = None;
     loop {
         let scanned = TopicsCall {
@@ -246,7 +259,7 @@ async fn by_figure(
         let TopicScan { topics, through, shards, scanned, .. } = admin.gather.topics(scanned).await?;
         incomplete.extend(admin.gather.incomplete(&shards).await);
         page.scanned += scanned;
-        topics.into_iter().filter(|topic| query.passes(topic)).for_each(|topic| greatest.add(topic));
+        topics.iter().filter(|topic| query.passes(topic)).for_each(|topic| greatest.add(topic));
         after = through;
         if after.is_none() {
             break;

@@ -20,38 +20,34 @@ pub async fn wall(asked: &Asked) -> Result<Arc<Wall>, Status> {
     asked.shared.wall.get(|| read(asked.clone())).await
 }
 
-/// One call after the other, as one walk at a time is let in.
+/// One walk for both orders, as one at a time is let in.
 async fn read(asked: Asked) -> Result<Wall, Status> {
     let stopping = |_| Status::unavailable("the node is stopping");
     let mut admin = asked.admin().map_err(stopping)?;
-    let ordered = |order: &str| ListTopicsRequest {
+    let mut others = admin.clone();
+    let greatest = ListTopicsRequest {
         namespace: ALL_NAMESPACES.to_owned(),
-        order_by: order.to_owned(),
+        order_by: "-oldest,-dead".to_owned(),
         page_size: TOPICS,
         ..ListTopicsRequest::default()
     };
-    let _walk = asked.shared.walk.lock().await;
-    let oldest = admin.list_topics(asked.request(ordered("-oldest"))).await?.into_inner();
-    let dead = admin.list_topics(asked.request(ordered("-dead"))).await?.into_inner();
     let first = ListNamespacesRequest { page_size: NAMESPACES, page_token: String::new() };
-    let namespaces = admin.list_namespaces(asked.request(first)).await?.into_inner();
-    Ok(merged(oldest, dead, namespaces))
+    let _walk = asked.shared.walk.lock().await;
+    let (topics, namespaces) = tokio::try_join!(
+        admin.list_topics(asked.request(greatest)),
+        others.list_namespaces(asked.request(first)),
+    )?;
+    Ok(wall_of(topics.into_inner(), namespaces.into_inner()))
 }
 
-fn merged(oldest: ListTopicsResponse, dead: ListTopicsResponse, namespaces: ListNamespacesResponse) -> Wall {
-    let scanned = oldest.scanned.max(dead.scanned);
-    let missing = [&oldest.incomplete_shards, &dead.incomplete_shards, &namespaces.incomplete_shards];
+fn wall_of(topics: ListTopicsResponse, namespaces: ListNamespacesResponse) -> Wall {
+    let missing = [&topics.incomplete_shards, &namespaces.incomplete_shards];
     let mut incomplete: Vec<u32> = missing.into_iter().flatten().copied().collect();
     incomplete.sort_unstable();
     incomplete.dedup();
-    let mut topics = oldest.topics;
-    topics.extend(dead.topics);
-    // Of a topic that is there twice the first one stays.
-    topics.sort_by(|a, b| (&a.namespace, &a.topic).cmp(&(&b.namespace, &b.topic)));
-    topics.dedup_by(|a, b| a.namespace == b.namespace && a.topic == b.topic);
     Wall {
-        topics,
-        scanned,
+        topics: topics.topics,
+        scanned: topics.scanned,
         has_more_namespaces: !namespaces.next_page_token.is_empty(),
         namespaces: namespaces.namespaces,
         incomplete,
@@ -60,21 +56,15 @@ fn merged(oldest: ListTopicsResponse, dead: ListTopicsResponse, namespaces: List
 
 #[cfg(test)]
 mod tests {
-    use forebay_proto::v1::Topic;
-
     use super::*;
 
     #[test]
-    fn a_topic_is_there_once_and_every_missing_shard_is_named() {
-        let topic = |name: &str| Topic { topic: name.to_owned(), ..Topic::default() };
-        let list = |names: [&str; 2], shard| ListTopicsResponse {
-            topics: names.map(topic).to_vec(),
-            incomplete_shards: vec![7, shard],
-            scanned: 9,
-            ..ListTopicsResponse::default()
-        };
-        let wall = merged(list(["b", "a"], 3), list(["c", "b"], 2), ListNamespacesResponse::default());
-        let names: Vec<&str> = wall.topics.iter().map(|topic| &*topic.topic).collect();
-        assert_eq!((names, wall.incomplete, wall.scanned), (vec!["a", "b", "c"], vec![2, 3, 7], 9));
+    fn every_missing_shard_is_named() {
+        let topics =
+            ListTopicsResponse { incomplete_shards: vec![7, 3], scanned: 9, ..ListTopicsResponse::default() };
+        let namespaces =
+            ListNamespacesResponse { incomplete_shards: vec![2, 7], ..ListNamespacesResponse::default() };
+        let wall = wall_of(topics, namespaces);
+        assert_eq!((wall.incomplete, wall.scanned), (vec![2, 3, 7], 9));
     }
 }
