@@ -84,6 +84,36 @@ async fn an_open_page_follows_what_happens() {
 }
 
 #[tokio::test]
+async fn figures_of_the_cluster_and_of_a_namespace_say_how_long_items_wait() {
+    let stage = Stage::start().await;
+    let browser = Chromium::start(Looks::default()).await;
+    for page in ["".to_owned(), format!("namespace?ns={NAMESPACE}")] {
+        stage.open(&browser, &page).await;
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+        // Nodes may not have looked yet when the page is made.
+        while !browser.has("#wait-now").await || browser.text("#wait-now").await == "–" {
+            assert!(tokio::time::Instant::now() < deadline, "{}", browser.page().await);
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            stage.open(&browser, &page).await;
+        }
+        let figures = browser.text(".figures").await;
+        for expected in ["oldest ready", "wait, p99", "ready", "in /s", "out /s", "failed /s"] {
+            assert!(figures.contains(expected), "{page}: {expected} is not in {figures}");
+        }
+        browser.until_shown("\n3\ndead letters").await;
+        // The figures go on while the page is open.
+        browser.run("window.stays = true").await;
+        let ready = browser.text("#ready-now").await.parse::<u64>().unwrap();
+        stage.enqueue("mail", "more", None).await;
+        while browser.text("#ready-now").await != (ready + 1).to_string() {
+            assert!(tokio::time::Instant::now() < deadline, "{}", browser.page().await);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(browser.run("return window.stays").await, true, "it was not loaded again");
+    }
+}
+
+#[tokio::test]
 async fn topics_are_put_in_order_by_the_heads_of_their_columns() {
     let stage = Stage::start().await;
     for (topic, items) in [("alpha", 1), ("beta", 3)] {

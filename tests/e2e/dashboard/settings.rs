@@ -60,7 +60,7 @@ async fn the_settings_of_a_namespace_are_changed_but_not_over_those_of_somebody_
     let stage = Stage::start().await;
     let browser = Chromium::start(Looks { scriptless: true, ..Looks::default() }).await;
     stage.open(&browser, &format!("topics?ns={NAMESPACE}")).await;
-    browser.click("Settings of the namespace").await;
+    browser.click("Figures and settings of the namespace").await;
     browser.click("Change the settings of this namespace").await;
     browser.fill("input[name=retry]", "90s").await;
     browser.fill("input[name=window]", "5m").await;

@@ -64,9 +64,9 @@ const NAMES: &[&str] = &[
 ];
 
 /// Pages whose content stays as it was when they were opened: to make it again costs a count of items, a look
-/// at all topics of a namespace, or a search in the catalog. Whether anything is wrong is told on them too.
+/// at all topics, or a search in the catalog. Whether anything is wrong is told on them too.
 pub fn stands_still(name: &str) -> bool {
-    ["access", "audit", "confirm", "namespace", "search"].contains(&name)
+    ["access", "audit", "confirm", "search"].contains(&name)
 }
 
 /// Makes a page.

@@ -1,13 +1,19 @@
-//! The settings of a namespace: what counts, and the form that changes it.
+//! A namespace: its figures, the settings that count, and the form that changes them.
+
+use std::collections::BTreeSet;
 
 use forebay_access::Scope;
 use forebay_proto::v1::{GetNamespaceRequest, GetNamespaceResponse};
 use maud::{Markup, html};
-use tonic::Code;
+use tonic::{Code, Status};
 
 use super::{
     super::{
         act, asked::Asked, bulk::word, links::link, live::Live, show::Shown, texts::counted, trouble::Trouble,
+    },
+    overview::{
+        figures::{self, History},
+        unread,
     },
     settings,
     topics::{chips, incomplete},
@@ -19,6 +25,15 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         return Err(Trouble::field("ns", "must name a namespace"));
     }
     let namespace = asked.namespace();
+    let title = format!("Namespace {namespace}");
+    let history = History::read(asked, namespace).await?;
+    let mut live = Live::default();
+    let figures = lately(&history, &mut live);
+    // To make the rest again would be a look at all topics of the namespace.
+    if asked.is_followed() {
+        history?;
+        return Ok(Shown::new(title, html! {}, live));
+    }
     let request = GetNamespaceRequest { namespace: namespace.to_owned() };
     let (found, is_known) = match asked.admin()?.get_namespace(asked.request(request)).await {
         Ok(found) => (found.into_inner(), true),
@@ -27,14 +42,17 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         Err(status) => return Err(status.into()),
     };
     let of = found.namespace.clone().unwrap_or_default();
+    let missing = history.as_ref().map_or(&[][..], |history| &history.missing);
+    let missing: BTreeSet<u32> = found.incomplete_shards.iter().chain(missing).copied().collect();
     let body = html! {
         h1 { "Namespace " bdi { (namespace) } (chips(&of.pauses)) }
-        (incomplete(&found.incomplete_shards))
+        (incomplete(&missing.into_iter().collect::<Vec<_>>()))
         @if is_known {
             p.facts {
                 @if of.topics_cut { "≥ " }
                 a href=(link("topics", &[("ns", namespace)])) { (counted(of.topic_count, "topic")) }
             }
+            (figures)
         } @else {
             p.none { "There is nothing of it yet: no topics, no settings and no pauses." }
         }
@@ -42,7 +60,21 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         (shown(asked, &found, is_known))
         (command(namespace))
     };
-    Ok(Shown::new(format!("Namespace {namespace}"), body, Live::default()))
+    Ok(Shown::new(title, body, live))
+}
+
+/// How much happens in it, as far as that is known.
+fn lately(history: &Result<History, Status>, live: &mut Live) -> Markup {
+    match history {
+        Ok(history) if history.is_empty() => html! {
+            p.none {
+                "No figures: nodes have looked at none of its topics, or remember those of 200 other \
+                 namespaces, in which more happens."
+            }
+        },
+        Ok(history) => figures::figures(history, live),
+        Err(status) => unread("The figures", status),
+    }
 }
 
 fn shown(asked: &Asked, found: &GetNamespaceResponse, is_known: bool) -> Markup {

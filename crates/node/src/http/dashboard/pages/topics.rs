@@ -53,7 +53,9 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         h1 { "Topics" @if !asked.is_about_all() { " of " bdi { (asked.namespace()) } } }
         @if !asked.is_about_all() {
             p.facts {
-                a href=(link("namespace", &[("ns", asked.namespace())])) { "Settings of the namespace" }
+                a href=(link("namespace", &[("ns", asked.namespace())])) {
+                    "Figures and settings of the namespace"
+                }
                 @if let Some(link) = links::grafana(asked, "") { " · " (link) }
             }
         }

@@ -2,7 +2,7 @@
 
 mod attention;
 mod cluster;
-mod figures;
+pub mod figures;
 pub mod lines;
 mod own;
 mod wall;
@@ -12,7 +12,10 @@ use forebay_proto::v1::{ListNodesRequest, ListShardsRequest};
 use maud::{Markup, html};
 use tonic::Status;
 
-use super::super::{asked::Asked, frame::sentence, links, live::Live, show::Shown, trouble::Trouble};
+use super::{
+    super::{asked::Asked, frame::sentence, links, live::Live, show::Shown, trouble::Trouble},
+    topics::incomplete,
+};
 use crate::grpc::ALL_NAMESPACES;
 
 /// Shards that are shown.
@@ -29,7 +32,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     let first = ListShardsRequest { page_size: SHARDS, page_token: String::new() };
     let all = ListNodesRequest { page_size: NODES, page_token: String::new() };
     let (history, wall, shards, nodes, status) = tokio::join!(
-        figures::History::read(asked),
+        figures::History::read(asked, ALL_NAMESPACES),
         wall::wall(asked),
         shards.list_shards(asked.request(first)),
         nodes.list_nodes(asked.request(all)),
@@ -40,7 +43,10 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         h1 { "Overview" }
         @if let Some(link) = links::grafana(asked, "") { p.facts { (link) } }
         @match &history? {
-            Ok(history) => (figures::figures(history, &mut live)),
+            Ok(history) => {
+                (incomplete(&history.missing))
+                (figures::figures(history, &mut live))
+            }
             Err(status) => (unread("The figures", status)),
         }
         @match &wall {
