@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use forebay_proto::v1::{
     Ack, AckRequest, Consumer, DequeueRequest, EnqueueItem, EnqueueRequest, GetHistoryRequest,
-    GetHistoryResponse, HistorySeries, ListConsumersRequest, ListConsumersResponse, TopicDemand,
-    admin_service_client::AdminServiceClient, queue_service_client::QueueServiceClient,
+    GetHistoryResponse, HistorySeries, ListConsumersRequest, ListConsumersResponse, ListTopicsRequest, Topic,
+    TopicDemand, admin_service_client::AdminServiceClient, queue_service_client::QueueServiceClient,
     topic_demand::Selector,
 };
 use forebay_testkit::servers::Kind;
 use forebay_types::{Clock as _, SystemClock};
 use tokio::time::{Instant, sleep};
+use tonic::{Code, Status};
 
 use super::nodes::Nodes;
 use crate::node::Node;
@@ -153,6 +154,14 @@ async fn until(
     }
 }
 
+/// The topics of the namespace, with how many items were ready lately.
+async fn recent(node: &Node, page_size: u32) -> Result<Vec<Topic>, Status> {
+    let namespace = NAMESPACE.to_owned();
+    let request = ListTopicsRequest { namespace, page_size, recent: true, ..Default::default() };
+    let listed = AdminServiceClient::new(node.channel()).list_topics(request).await?;
+    Ok(listed.into_inner().topics)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn history_is_that_of_all_nodes_and_begins_anew_with_them() {
     let cluster = Nodes::new(Kind::MariaDb, 2, 4).await;
@@ -173,6 +182,10 @@ async fn history_is_that_of_all_nodes_and_begins_anew_with_them() {
         until(node, "-", "", HistorySeries::Ready, 15.0).await;
         let of_topic = until(node, NAMESPACE, "mail", HistorySeries::Ready, 15.0).await;
         assert_eq!((of_topic.step.unwrap().seconds, of_topic.lines.len()), (10, 10));
+        let listed = recent(node, 100).await.unwrap();
+        assert_eq!((listed.len(), listed[0].recent_ready.last()), (1, Some(&15.0)), "{listed:?}");
+        let refused = recent(node, 101).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
         let waited = line(&found, HistorySeries::WaitP99);
         assert!(waited.last().is_some_and(|wait| *wait > 0.0), "five were delivered: {waited:?}");
         assert_eq!(line(&found, HistorySeries::HandlingP99).last(), Some(&0.0), "none was acked");

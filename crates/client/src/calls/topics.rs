@@ -173,6 +173,7 @@ impl Client {
             order_by: query.order_by,
             page_size: query.page_size,
             page_token: query.page_token,
+            recent: false,
         };
         let answer = self
             .ask(|mut admin| {

@@ -215,6 +215,8 @@ pub fn topic(topic: &TopicFigures) -> v1::Topic {
         handling_p99: topic.handling.p99.map(span),
         last_delivery_at: topic.last_delivery_at.map(time),
         last_ack_at: topic.last_ack_at.map(time),
+        // It is not asked for.
+        recent_ready: Vec::new(),
     }
 }
 

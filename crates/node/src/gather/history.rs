@@ -49,14 +49,7 @@ fn merge(from: u64, until: u64, answers: &[peer::GetHistoryResponse]) -> Merged 
             let place = usize::try_from(line.series - 1).ok().filter(|place| *place < SERIES);
             let Some(place) = place else { continue };
             let sums = lines.entry(line.series).or_insert_with(|| vec![f64::NAN; steps]);
-            for (sum, point) in sums.iter_mut().skip(offset).zip(&line.points) {
-                *sum = match (*sum, *point) {
-                    (sum, point) if point.is_nan() => sum,
-                    (sum, point) if sum.is_nan() => point,
-                    (sum, point) if is_greatest(place) => sum.max(point),
-                    (sum, point) => sum + point,
-                };
-            }
+            add_up(&mut sums[..], offset, &line.points, is_greatest(place));
         }
     }
     let is_empty = |step: &usize| lines.values().all(|line| line[*step].is_nan());
@@ -71,6 +64,19 @@ fn merge(from: u64, until: u64, answers: &[peer::GetHistoryResponse]) -> Merged 
         incomplete: Vec::new(),
         topics_cut: answers.iter().any(|answer| answer.topics_cut),
         looked_every: answers.iter().map(|answer| answer.looked_every).max().unwrap_or(0).max(1),
+    }
+}
+
+/// Adds the points of one node to those of others. `offset`: the place of its first one. `is_greatest`: the
+/// greatest one counts, and not their sum.
+pub(super) fn add_up(sums: &mut [f64], offset: usize, points: &[f64], is_greatest: bool) {
+    for (sum, point) in sums.iter_mut().skip(offset).zip(points) {
+        *sum = match (*sum, *point) {
+            (sum, point) if point.is_nan() => sum,
+            (sum, point) if sum.is_nan() => point,
+            (sum, point) if is_greatest => sum.max(point),
+            (sum, point) => sum + point,
+        };
     }
 }
 

@@ -9,6 +9,7 @@ mod history;
 mod items;
 mod operation_view;
 mod operations;
+mod recent;
 mod see_to_operations;
 mod topics;
 

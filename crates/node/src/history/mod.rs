@@ -3,6 +3,7 @@
 //! reads the metrics.
 
 mod latest;
+mod recent;
 mod ring;
 mod rings;
 mod sampler;
@@ -13,7 +14,10 @@ use forebay_engine::{Engine, Latencies, ShardFigures, TopicFigures};
 use forebay_proto::{peer, v1};
 use forebay_types::{Clock, Namespace, Refusal, ShardId, Timestamp, TopicName};
 
-pub use self::latest::Latest;
+pub use self::{
+    latest::Latest,
+    recent::{RECENT_STEP, RECENT_STEPS, RECENT_TOPICS_MAX},
+};
 use self::{
     ring::{Look, Ring},
     rings::{Lines, Tracked},
@@ -275,11 +279,11 @@ mod tests {
 
     const DEAD_LETTERED: usize = 6;
 
-    fn seen(topics: Vec<TopicFigures>) -> Seen {
+    pub fn seen(topics: Vec<TopicFigures>) -> Seen {
         Seen { topics, shards: std::collections::BTreeMap::new(), cut: false, holds: 0 }
     }
 
-    fn topic(namespace: &str, name: &str, ready: u64, dead_lettered: f64) -> TopicFigures {
+    pub fn topic(namespace: &str, name: &str, ready: u64, dead_lettered: f64) -> TopicFigures {
         TopicFigures {
             name: TopicName::new(namespace, name),
             ready,

@@ -94,6 +94,17 @@ impl PeerLinks {
         self.look(address, &namespace, ask).await
     }
 
+    /// How many items of topics were ready, as another node knows it. `None`: no answer came.
+    pub async fn list_recent(
+        &self,
+        address: &str,
+        caller: &Namespace,
+        request: &peer::ListRecentRequest,
+    ) -> Option<peer::ListRecentResponse> {
+        let ask = async |mut client: Client| client.list_recent(limited(request.clone())).await;
+        self.look(address, caller, ask).await
+    }
+
     /// Asks a node over the connection for calls that are passed on: no question of the cluster waits behind
     /// a long list.
     pub(super) async fn look<T>(

@@ -11,8 +11,9 @@ use forebay_proto::peer::{
     GetItemResponse, GetStandingRequest, GetStandingResponse, GetTopicRequest, GetTopicResponse,
     GroupDeadLettersRequest, GroupDeadLettersResponse, IsReadyForRequest, IsReadyForResponse,
     ListConsumersRequest, ListConsumersResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest,
-    ListOperationsResponse, ListTopicsRequest, ListTopicsResponse, NackRequest, OrderOperationRequest,
-    OrderOperationResponse, OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
+    ListOperationsResponse, ListRecentRequest, ListRecentResponse, ListTopicsRequest, ListTopicsResponse,
+    NackRequest, OrderOperationRequest, OrderOperationResponse, OwnsShardRequest, OwnsShardResponse,
+    PingRequest, PingResponse, SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
@@ -153,6 +154,13 @@ impl PeerService for PeerCalls {
         request: Request<GetHistoryRequest>,
     ) -> Result<Response<GetHistoryResponse>, Status> {
         looks::get_history(&self.engine, &self.history, &request.into_inner()).await.map(Response::new)
+    }
+
+    async fn list_recent(
+        &self,
+        request: Request<ListRecentRequest>,
+    ) -> Result<Response<ListRecentResponse>, Status> {
+        Ok(Response::new(self.history.recent(request.into_inner())))
     }
 
     async fn forget_counts(

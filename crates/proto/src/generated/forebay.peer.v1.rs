@@ -413,6 +413,37 @@ pub struct GetHistoryResponse {
     #[prost(uint32, tag = "5")]
     pub looked_every: u32,
 }
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListRecentRequest {
+    /// The topics.
+    #[prost(message, repeated, tag = "1")]
+    pub topics: ::prost::alloc::vec::Vec<TopicName>,
+    /// The number of the first point, counted in steps of 10 s since the Unix epoch.
+    #[prost(uint64, tag = "2")]
+    pub from: u64,
+    /// Behind the last one.
+    #[prost(uint64, tag = "3")]
+    pub until: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListRecentResponse {
+    /// Those that the node has a history of.
+    #[prost(message, repeated, tag = "1")]
+    pub topics: ::prost::alloc::vec::Vec<Recent>,
+}
+/// How many items of a topic were ready.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Recent {
+    /// Its place in the request, from 0 on.
+    #[prost(uint32, tag = "1")]
+    pub topic: u32,
+    /// The number of the first point.
+    #[prost(uint64, tag = "2")]
+    pub from: u64,
+    /// One a step.
+    #[prost(double, repeated, tag = "3")]
+    pub points: ::prost::alloc::vec::Vec<f64>,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListTopicsRequest {
     /// The tenant, or "-" for all.
@@ -1510,6 +1541,31 @@ pub mod peer_service_client {
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "GetHistory"));
             self.inner.unary(req, path, codec).await
         }
+        /// Tells how many items were ready in the last minutes, of several topics.
+        pub async fn list_recent(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListRecentRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListRecentResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/ListRecent",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ListRecent"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Asks for a part of an operation in the shards of this node.
         pub async fn order_operation(
             &mut self,
@@ -1728,6 +1784,14 @@ pub mod peer_service_server {
             request: tonic::Request<super::GetHistoryRequest>,
         ) -> std::result::Result<
             tonic::Response<super::GetHistoryResponse>,
+            tonic::Status,
+        >;
+        /// Tells how many items were ready in the last minutes, of several topics.
+        async fn list_recent(
+            &self,
+            request: tonic::Request<super::ListRecentRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListRecentResponse>,
             tonic::Status,
         >;
         /// Asks for a part of an operation in the shards of this node.
@@ -2749,6 +2813,51 @@ pub mod peer_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetHistorySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/ListRecent" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListRecentSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::ListRecentRequest>
+                    for ListRecentSvc<T> {
+                        type Response = super::ListRecentResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListRecentRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::list_recent(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListRecentSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -349,6 +349,11 @@ pub struct Topic {
     /// owners.
     #[prost(message, optional, tag = "20")]
     pub last_ack_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// With `recent`: how many items were ready in the last 5 minutes, one figure every 10 s, as GetHistory has
+    /// them; the last one is of the last 10 s that are over, and those before nodes first looked are left out.
+    /// NaN: nobody looked then. Empty: no node has a history of the topic, or some node could not be asked.
+    #[prost(double, repeated, tag = "21")]
+    pub recent_ready: ::prost::alloc::vec::Vec<f64>,
 }
 /// What has become of items so far. The counts are stored with what they count, so that no crash loses or
 /// repeats one. A topic that has had no item for an hour is forgotten, and its counts with it.
@@ -894,6 +899,10 @@ pub struct ListTopicsRequest {
     /// The next_page_token of the page before, of the same namespace, filter and order. Empty: the first page.
     #[prost(string, tag = "5")]
     pub page_token: ::prost::alloc::string::String,
+    /// Also tell how many items were ready lately: `recent_ready` of each topic. The page then has 100 topics at
+    /// most: a larger page_size is refused.
+    #[prost(bool, tag = "6")]
+    pub recent: bool,
 }
 /// A page of topics.
 #[derive(Clone, PartialEq, ::prost::Message)]

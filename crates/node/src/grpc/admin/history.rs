@@ -52,8 +52,7 @@ pub async fn get(
         return Err(Refusal::field(format!("series[{at}]"), "is no series"));
     }
     let (steps, step) = span(&request)?;
-    let now = u64::try_from(admin.clock.wall().as_micros() / 1_000_000).unwrap_or(0);
-    let until = now.saturating_sub(LAG_SECONDS) / step;
+    let until = until(admin, step);
     let asked = peer::GetHistoryRequest {
         namespace: namespace.to_string(),
         topic: request.topic,
@@ -76,6 +75,12 @@ pub async fn get(
     };
     call.reserve_answer(response.encoded_len())?;
     Ok(response)
+}
+
+/// The number of the step behind the last one that is over, and that nodes have looked at.
+pub fn until(admin: &Admin, step: u64) -> u64 {
+    let now = u64::try_from(admin.clock.wall().as_micros() / 1_000_000).unwrap_or(0);
+    now.saturating_sub(LAG_SECONDS) / step
 }
 
 /// How many steps back, and how many seconds a step has. No more than is kept: a caller's range decides how

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use forebay_engine::{RETRY_AFTER, TopicScope, TopicsCall};
-use forebay_proto::v1;
+use forebay_proto::{peer, v1};
 use forebay_types::{
     Namespace, Reason, Refusal, Timestamp, TopicName,
     filter::{Field, Filter, Held, Kind},
@@ -12,12 +12,13 @@ use forebay_types::{
 use super::{
     context::{Admin, page_rows},
     greatest::{Figure, Greatest},
-    pauses,
+    history, pauses,
     settings::{self, SETTINGS_BYTES},
 };
 use crate::{
     gather::TopicScan,
     grpc::{admission::Call, fields, page_token::List, queue::ALL_NAMESPACES},
+    history::{RECENT_STEP, RECENT_TOPICS_MAX},
     peers::wire::{latencies::PERCENTILE_BYTES, topics::FLOW_BYTES},
 };
 
@@ -75,6 +76,10 @@ pub async fn list(
         prefix: filter.prefix_of("topic").to_owned(),
     };
     let size = page_rows(request.page_size);
+    if request.recent && size > RECENT_TOPICS_MAX {
+        let message = format!("must be at most {RECENT_TOPICS_MAX} with recent");
+        return Err(Refusal::field("page_size", message));
+    }
     let query = Query { namespace, filter, scope, size, now: admin.clock.wall() };
     let (tokens, namespace) = (&admin.tokens, &*query.namespace);
     let list = List { tokens, name: "ListTopics", namespace, query: &request.filter };
@@ -91,12 +96,28 @@ pub async fn list(
         [..] => by_figures(admin, call, &query, &figures).await?,
     };
     pauses::add_to(admin, &query.namespace, &mut response.topics).await?;
+    if request.recent {
+        add_recent(admin, &query.namespace, &mut response.topics).await;
+    }
     let bytes = |topic: &v1::Topic| {
         let settings = topic.settings.as_ref().map_or(0, |_| SETTINGS_BYTES);
-        topic.namespace.len() + topic.topic.len() + TOPIC_BYTES + pauses::bytes(&topic.pauses) + settings
+        let recent = size_of_val(&*topic.recent_ready);
+        let names = topic.namespace.len() + topic.topic.len();
+        names + TOPIC_BYTES + pauses::bytes(&topic.pauses) + settings + recent
     };
     call.reserve_answer(response.topics.iter().map(bytes).sum())?;
     Ok(response)
+}
+
+/// Tells how many items of the topics of a page were ready lately. Without it the page is right all the same.
+async fn add_recent(admin: &Admin, caller: &Namespace, topics: &mut [v1::Topic]) {
+    let name = |topic: &v1::Topic| peer::TopicName {
+        namespace: topic.namespace.clone(),
+        topic: topic.topic.clone(),
+    };
+    let (names, until) = (topics.iter().map(name).collect(), history::until(admin, RECENT_STEP));
+    let Some(lines) = admin.gather.recent(caller, names, until).await else { return };
+    topics.iter_mut().zip(lines).for_each(|(topic, line)| topic.recent_ready = line);
 }
 
 /// Serves GetTopic.

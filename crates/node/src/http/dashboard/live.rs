@@ -54,6 +54,14 @@ impl Live {
         markup
     }
 
+    /// What a drawing is, in words that change.
+    pub fn title(&mut self, id: impl Into<String>, text: impl ToString) -> Markup {
+        let (id, text) = (id.into(), text.to_string());
+        let markup = html! { title id=(id) { (text) } };
+        self.texts.insert(id, text);
+        markup
+    }
+
     /// A cell whose class changes with its text.
     pub fn word_cell(&mut self, id: impl Into<String>, class: &'static str, text: impl ToString) -> Markup {
         let (id, text) = (id.into(), text.to_string());

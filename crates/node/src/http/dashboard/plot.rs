@@ -2,7 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::{live::Live, texts::rate};
+use super::{
+    live::Live,
+    texts::{count, rate},
+};
 
 /// The width of a plot, in units of its own.
 const WIDTH: f64 = 600.0;
@@ -14,6 +17,52 @@ pub fn spark(live: &mut Live, id: &str, points: &[f64]) -> Markup {
     html! {
         svg.spark viewBox="0 0 600 32" preserveAspectRatio="none" aria-hidden="true" { (line) }
     }
+}
+
+/// Points of the line of a row.
+const ROW_POINTS: usize = 30;
+/// The height of such a line.
+const ROW_HEIGHT: f64 = 24.0;
+
+/// A line in a row of a list, of counts of the last steps. A list has many of them, so each is as short as it
+/// can be: a point is as wide as a step and as high as a pixel, and one between two like it is left out.
+/// Fewer points than there are steps are the last ones. `id`: how the ids of its parts begin.
+pub fn row_spark(live: &mut Live, id: &str, points: &[f64]) -> Markup {
+    let known = || points.iter().copied().filter(|point| point.is_finite());
+    let whole = |number: f64| count(number.round() as u64);
+    let (least, most) = (known().reduce(f64::min), known().reduce(f64::max));
+    let title = match (least.map(whole), most.map(whole)) {
+        (Some(least), Some(most)) if least == most => format!("{most} ready"),
+        (Some(least), Some(most)) => format!("{least} to {most} ready"),
+        _ => String::new(),
+    };
+    html! {
+        svg.row viewBox="0 0 29 24" preserveAspectRatio="none" role="img" {
+            (live.title(format!("{id}t"), title))
+            (live.line(format!("{id}h"), "line", row_points(points)))
+        }
+    }
+}
+
+/// The points of the line of a row.
+fn row_points(points: &[f64]) -> String {
+    let points = &points[points.len().saturating_sub(ROW_POINTS)..];
+    let (top, first) = (highest(&[points]), ROW_POINTS - points.len());
+    let known = (first..).zip(points).filter(|(_, point)| point.is_finite());
+    let place = |(step, point): (usize, &f64)| {
+        // Lines are not cut in half at the edges.
+        let height = 1.0 + (ROW_HEIGHT - 2.0) * (1.0 - point / top);
+        (step, height.round() as u32)
+    };
+    let mut places: Vec<(usize, u32)> = known.map(place).collect();
+    // One point alone would not be seen.
+    if let [(step, height)] = places[..] {
+        places.insert(0, (step.saturating_sub(1), height));
+    }
+    let height = |at: usize| places.get(at).map(|(_, height)| *height);
+    let is_needed = |at: &usize| *at == 0 || height(at - 1) != height(*at) || height(at + 1) != height(*at);
+    let needed = (0..places.len()).filter(is_needed).map(|at| format!("{},{}", places[at].0, places[at].1));
+    needed.collect::<Vec<_>>().join(" ")
 }
 
 /// A series of a plot.
@@ -134,6 +183,17 @@ mod tests {
         assert_eq!(scaled(&[], 0.0, 30.0, 1.0), "");
         assert_eq!(highest(&[&[f64::NAN, 0.0], &[3.0]]), 3.0);
         assert_eq!(highest(&[&[0.0]]), 1.0, "a line of zeros lies at the bottom");
+    }
+
+    #[test]
+    fn the_line_of_a_row_ends_at_its_right_edge_and_has_no_needless_points() {
+        assert_eq!(row_points(&[0.0, 4.0, 4.0, 4.0, 4.0, 8.0]), "24,23 25,12 28,12 29,1");
+        assert_eq!(row_points(&[0.0; 60]), "0,23 29,23", "no more than there is room for");
+        assert_eq!(row_points(&[2.0, f64::NAN, 2.0]), "27,1 29,1");
+        assert_eq!([&[5.0][..], &[], &[f64::NAN]].map(row_points), ["28,1 29,1", "", ""]);
+        let mut live = Live::default();
+        let shown = row_spark(&mut live, "r", &[1_204.0, f64::NAN, 3.0]).into_string();
+        assert!(shown.contains("<title id=\"rt\">3 to 1,204 ready</title>"), "{shown}");
     }
 
     #[test]

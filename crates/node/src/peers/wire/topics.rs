@@ -54,6 +54,8 @@ pub fn topic(topic: TopicFigures) -> v1::Topic {
         handling_p99: None,
         last_delivery_at: topic.last_delivery_at.map(to_timestamp),
         last_ack_at: topic.last_ack_at.map(to_timestamp),
+        // The node that took the call asks for it.
+        recent_ready: Vec::new(),
     }
 }
 

@@ -101,6 +101,7 @@ async fn topics_with(asked: &Asked, query: &str) -> Result<ListTopicsResponse, T
         namespace: asked.namespace().to_owned(),
         filter: format!("topic : {}", quoted(query)),
         page_size: TOPICS,
+        recent: true,
         ..ListTopicsRequest::default()
     };
     Ok(asked.admin()?.list_topics(asked.request(request)).await?.into_inner())

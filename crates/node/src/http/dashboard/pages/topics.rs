@@ -13,14 +13,15 @@ use super::super::{
     failing,
     links::{self, link},
     live::Live,
+    plot::row_spark,
     show::Shown,
     texts::{age, count, length, percent, rate},
     trouble::Trouble,
 };
 use crate::grpc::ALL_NAMESPACES;
 
-/// Topics of a page.
-const PAGE_SIZE: u32 = 100;
+/// Topics of a page. With their lines they take most of the 60 KiB that a page may have.
+const PAGE_SIZE: u32 = 50;
 /// The orders: as the call has them, and how they are called.
 const ORDERS: [(&str, &str); 6] = [
     ("-oldest", "oldest first"),
@@ -41,6 +42,9 @@ const HEADS: [(&str, &str, &str); 6] = [
     ("dead", "-dead", "Dead letters"),
 ];
 
+/// What the line of a topic is.
+const LINE_TITLE: &str =
+    "Items that were ready in the last minutes, as nodes remember it of the 1,000 busiest topics";
 /// What the percentile means.
 const WAIT_TITLE: &str = "99 of 100 items were ready no longer when they were delivered, in the last minutes";
 
@@ -89,6 +93,7 @@ async fn listed(asked: &Asked, query: &str, sort: &'static str) -> Result<Arc<Li
         order_by: sort.to_owned(),
         page_size: PAGE_SIZE,
         page_token: asked.fields.get("page-token").to_owned(),
+        recent: true,
     };
     if sort.is_empty() {
         return Ok(Arc::new(asked.admin()?.list_topics(asked.request(request)).await?.into_inner()));
@@ -202,7 +207,10 @@ pub fn table(asked: &Asked, topics: &[Topic], listed: Option<(&str, &str)>, live
                 thead {
                     tr {
                         @if all { th.l scope="col" { "namespace" } }
-                        @for (text, order, title) in HEADS { (head(asked, text, order, title, listed)) }
+                        @for (text, order, title) in HEADS {
+                            (head(asked, text, order, title, listed))
+                            @if order == "-ready" { th.l scope="col" title=(LINE_TITLE) { "5 min" } }
+                        }
                         th scope="col" title="Items enqueued a second" { "in/s" }
                         th scope="col" title="Deliveries acked a second" { "out/s" }
                         th scope="col" title="Deliveries nacked, or whose lease ran out" { "failed" }
@@ -246,6 +254,7 @@ fn row(asked: &Asked, topic: &Topic, all: bool, live: &mut Live) -> Markup {
             td.l { (links::topic(&topic.namespace, &topic.topic)) (chips(&topic.pauses)) }
             (live.cell(format!("{id}o"), age(topic.oldest_ready_at, asked.now())))
             (live.cell(format!("{id}r"), count(topic.ready_count)))
+            td.line { (row_spark(live, &id, &topic.recent_ready)) }
             (live.cell(format!("{id}l"), count(topic.leased_count)))
             (live.cell(format!("{id}s"), count(topic.scheduled_count)))
             (live.word_cell(format!("{id}d"), dead, count(topic.dead_count)))
