@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Stage,
+    NAMESPACE, Stage,
     chromium::{Chromium, Looks},
 };
 
@@ -58,6 +58,14 @@ return [...all].filter(seen).map((element) => {
 });
 "#;
 
+/// Rows of lists that are no cards, or have cells that do not fit in the screen.
+const NO_CARDS: &str = r#"
+const rows = [...document.querySelectorAll(".list tbody tr")];
+const fits = (element) => element.getBoundingClientRect().right <= innerWidth;
+const isCard = (row) => getComputedStyle(row).display === "flex" && [row, ...row.cells].every(fits);
+return rows.filter((row) => !isCard(row)).map((row) => row.textContent);
+"#;
+
 #[tokio::test]
 async fn pages_fit_a_telephone() {
     let stage = Stage::start().await;
@@ -67,8 +75,47 @@ async fn pages_fit_a_telephone() {
         let width = browser.run("return [innerWidth, document.documentElement.scrollWidth]").await;
         assert_eq!(width[0], 390, "{name}");
         assert_eq!(width[1], 390, "{name} is wider than the screen");
+        let odd = browser.run(NO_CARDS).await;
+        assert_eq!(odd, Value::Array(Vec::new()), "{name}");
         browser.picture(&format!("{name}-narrow")).await;
     }
+}
+
+#[tokio::test]
+async fn topics_are_cards_of_what_matters_most_on_a_telephone() {
+    let stage = Stage::start().await;
+    let browser = Chromium::start(Looks { narrow: true, ..Looks::default() }).await;
+    stage.open(&browser, "topics").await;
+    let cells = browser
+        .run(
+            "const cells = [...document.querySelector('.list tbody tr').cells];
+            return cells.filter((cell) => cell.checkVisibility()).map((cell) =>
+                [cell.dataset.head || '', cell.textContent]);",
+        )
+        .await;
+    let cells: Vec<(String, String)> = serde_json::from_value(cells).unwrap();
+    let heads: Vec<&str> = cells.iter().map(|(head, _)| &**head).collect();
+    assert_eq!(heads, ["in", "", "oldest", "ready", ""], "the others are on the topic's page");
+    assert_eq!((&*cells[0].1, &*cells[1].1, &*cells[3].1), ("shop", "mail", "1"));
+    assert_eq!(browser.run("return document.querySelector('.list thead').checkVisibility()").await, false);
+}
+
+#[tokio::test]
+async fn what_is_done_with_chosen_rows_stays_in_sight_on_a_telephone() {
+    let stage = Stage::start().await;
+    let mut last = String::new();
+    for number in 0..20 {
+        last = stage.enqueue("many", &number.to_string(), None).await;
+    }
+    let browser = Chromium::start(Looks { narrow: true, ..Looks::default() }).await;
+    stage.open(&browser, &format!("topic?ns={NAMESPACE}&name=many")).await;
+    let place = || browser.run("return document.getElementById('chosen').getBoundingClientRect().bottom");
+    assert!(place().await.as_f64().unwrap() > 844.0, "it is above the list");
+    browser.mark(&last).await;
+    assert_eq!(place().await, 844, "below, wherever one is");
+    browser.picture("chosen-narrow").await;
+    browser.click("Cancel…").await;
+    browser.until_shown("1 item is deleted.").await;
 }
 
 #[tokio::test]

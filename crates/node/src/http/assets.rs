@@ -71,3 +71,14 @@ pub async fn script(Extension(query): Extension<Fields>) -> Response {
 pub async fn icon(Extension(query): Extension<Fields>) -> Response {
     ICON.answer(&query)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_load_little() {
+        assert!(STYLE.content.len() <= 12 << 10, "{}", STYLE.content.len());
+        assert!(SCRIPT.content.len() <= 10 << 10, "{}", SCRIPT.content.len());
+    }
+}

@@ -47,9 +47,10 @@ impl Live {
     }
 
     /// A cell of a table whose text changes. A list has many, so they have no element of their own inside.
-    pub fn cell(&mut self, id: impl Into<String>, text: impl ToString) -> Markup {
+    /// `head`: what is before it in a card, of a cell that cards have.
+    pub fn cell(&mut self, id: impl Into<String>, head: Option<&str>, text: impl ToString) -> Markup {
         let (id, text) = (id.into(), text.to_string());
-        let markup = html! { td id=(id) { (text) } };
+        let markup = html! { td id=(id) data-head=[head] { (text) } };
         self.texts.insert(id, text);
         markup
     }

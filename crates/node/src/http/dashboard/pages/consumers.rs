@@ -130,16 +130,16 @@ fn row(asked: &Asked, consumer: &Consumer, (all, ends): (bool, bool), live: &mut
     let (now, failing) = (asked.now(), consumer.failure_ratio);
     html! {
         tr data-row=(id) {
-            @if all { td.l { (links::namespace(&consumer.namespace)) } }
+            @if all { td.l data-head="in" { (links::namespace(&consumer.namespace)) } }
             td.l { (named(consumer)) }
-            td.l.wrap { (topics(consumer)) }
-            td { (live.text(format!("{id}l"), count(consumer.leased_count))) }
-            td { (live.text(format!("{id}o"), age(consumer.oldest_lease_at, now))) }
-            td { (live.text(format!("{id}a"), rate(consumer.acks_per_second))) }
-            td { (live.word(format!("{id}f"), failing::class(failing), percent(failing))) }
-            td { (live.text(format!("{id}s"), age(consumer.last_seen_at, now))) }
-            td.l { (live.text(format!("{id}p"), or_dash(&consumer.peer))) }
-            td.l.wrap { (live.text(format!("{id}c"), or_dash(&consumer.client))) }
+            td.l.wrap data-head="topics" { (topics(consumer)) }
+            td data-head="leased" { (live.text(format!("{id}l"), count(consumer.leased_count))) }
+            td data-head="oldest lease" { (live.text(format!("{id}o"), age(consumer.oldest_lease_at, now))) }
+            td data-head="acks/s" { (live.text(format!("{id}a"), rate(consumer.acks_per_second))) }
+            td data-head="failed" { (live.word(format!("{id}f"), failing::class(failing), percent(failing))) }
+            td data-head="last seen" { (live.text(format!("{id}s"), age(consumer.last_seen_at, now))) }
+            td.l data-head="from" { (live.text(format!("{id}p"), or_dash(&consumer.peer))) }
+            td.l.wrap data-head="client" { (live.text(format!("{id}c"), or_dash(&consumer.client))) }
             @if ends { td.l { @if may_end(asked, consumer) { (end_leases(asked, consumer)) } } }
         }
     }

@@ -84,15 +84,21 @@ fn table(asked: &Asked, nodes: &[Node], status: &NodeStatus, live: &mut Live) ->
 fn row(asked: &Asked, node: &Node, (status, changes): (&NodeStatus, bool), live: &mut Live) -> Markup {
     let id = live.row(&["node", &node.name]);
     let (class, words) = state(node, member(status.cluster.as_deref(), &node.name));
+    let addresses = [
+        ("clients", &node.clients_address),
+        ("nodes", &node.peer_address),
+        ("HTTP", &node.http_address),
+        ("release", &node.release),
+    ];
     html! {
         tr data-row=(id) {
             td.l { bdi { (node.name) } @if node.self_ { " " span.chip { "this one" } } }
-            td.l { (live.word(format!("{id}w"), class, words)) }
-            td { (live.text(format!("{id}s"), count(node.shards.into()))) }
-            @for address in [&node.clients_address, &node.peer_address, &node.http_address, &node.release] {
-                td.l { @if address.is_empty() { "–" } @else { bdi { (address) } } }
+            td.l data-head="state" { (live.word(format!("{id}w"), class, words)) }
+            td data-head="shards" { (live.text(format!("{id}s"), count(node.shards.into()))) }
+            @for (head, address) in addresses {
+                td.l data-head=(head) { @if address.is_empty() { "–" } @else { bdi { (address) } } }
             }
-            td.l { (time(node.started_at, asked.now())) }
+            td.l data-head="started" { (time(node.started_at, asked.now())) }
             @if changes { td.l { (drain(asked, node)) } }
         }
     }

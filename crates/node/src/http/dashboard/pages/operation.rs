@@ -189,14 +189,14 @@ fn shard_row(shard: &OperationShard, live: &mut Live) -> Markup {
     let error = shard.error.as_ref().map(|error| sentence(&error.message)).unwrap_or_default();
     html! {
         tr data-row=(id) {
-            td { (shard.shard) }
-            td.l { (live.word(format!("{id}w"), class, word)) }
-            td { (live.text(format!("{id}l"), count(figures.scanned))) }
-            td { (live.text(format!("{id}m"), count(figures.matched))) }
-            td { (live.text(format!("{id}c"), count(figures.changed))) }
-            td { (live.text(format!("{id}s"), count(figures.skipped))) }
-            td { (live.text(format!("{id}f"), count(figures.failed))) }
-            td.l.wrap { (live.text(format!("{id}e"), error)) }
+            td data-head="shard" { (shard.shard) }
+            td.l data-head="state" { (live.word(format!("{id}w"), class, word)) }
+            td data-head="looked at" { (live.text(format!("{id}l"), count(figures.scanned))) }
+            td data-head="matched" { (live.text(format!("{id}m"), count(figures.matched))) }
+            td data-head="changed" { (live.text(format!("{id}c"), count(figures.changed))) }
+            td data-head="skipped" { (live.text(format!("{id}s"), count(figures.skipped))) }
+            td data-head="failed" { (live.text(format!("{id}f"), count(figures.failed))) }
+            td.l.wrap data-head="wrong" { (live.text(format!("{id}e"), error)) }
         }
     }
 }

@@ -91,20 +91,21 @@ fn row(asked: &Asked, operation: &Operation, live: &mut Live) -> Markup {
     let (class, word) = bulk::state_word(operation.state());
     let page = link("operation", &[("ns", asked.namespace()), ("id", &operation.id)]);
     let OperationFigures { matched, changed, skipped, failed, .. } = operation.figures.unwrap_or_default();
+    let failed_class = if failed > 0 { "bad" } else { "none" };
     html! {
         tr data-row=(id) {
             td.l { a href=(page) title=(operation.id) { (bulk::kind_text(operation.kind())) } }
-            td.l { (links::topic(asked.namespace(), &operation.topic)) }
-            td.l { (live.word(format!("{id}w"), class, word)) }
-            td.l { (progress(operation, &id, live)) }
-            td { (live.text(format!("{id}m"), count(matched))) }
-            td { (live.text(format!("{id}c"), count(changed))) }
-            td { (live.text(format!("{id}s"), count(skipped))) }
-            td { (live.word(format!("{id}f"), if failed > 0 { "bad" } else { "none" }, count(failed))) }
-            td.l { (time(operation.started_at, asked.now())) }
-            td.l { (time(operation.ended_at, asked.now())) }
-            td.l { bdi { (operation.started_by) } }
-            td.l.wrap { bdi { (operation.reason) } }
+            td.l data-head="topic" { (links::topic(asked.namespace(), &operation.topic)) }
+            td.l data-head="state" { (live.word(format!("{id}w"), class, word)) }
+            td.l data-head="progress" { (progress(operation, &id, live)) }
+            td data-head="matched" { (live.text(format!("{id}m"), count(matched))) }
+            td data-head="changed" { (live.text(format!("{id}c"), count(changed))) }
+            td data-head="skipped" { (live.text(format!("{id}s"), count(skipped))) }
+            td data-head="failed" { (live.word(format!("{id}f"), failed_class, count(failed))) }
+            td.l data-head="started" { (time(operation.started_at, asked.now())) }
+            td.l data-head="ended" { (time(operation.ended_at, asked.now())) }
+            td.l data-head="by" { bdi { (operation.started_by) } }
+            td.l.wrap data-head="reason" { bdi { (operation.reason) } }
         }
     }
 }

@@ -250,19 +250,19 @@ fn row(asked: &Asked, topic: &Topic, all: bool, live: &mut Live) -> Markup {
     let dead = if topic.dead_count > 0 { "warn" } else { "none" };
     html! {
         tr data-row=(id) {
-            @if all { td.l { (links::namespace(&topic.namespace)) } }
+            @if all { td.l data-head="in" { (links::namespace(&topic.namespace)) } }
             td.l { (links::topic(&topic.namespace, &topic.topic)) (chips(&topic.pauses)) }
-            (live.cell(format!("{id}o"), age(topic.oldest_ready_at, asked.now())))
-            (live.cell(format!("{id}r"), count(topic.ready_count)))
+            (live.cell(format!("{id}o"), Some("oldest"), age(topic.oldest_ready_at, asked.now())))
+            (live.cell(format!("{id}r"), Some("ready"), count(topic.ready_count)))
             td.line { (row_spark(live, &id, &topic.recent_ready)) }
-            (live.cell(format!("{id}l"), count(topic.leased_count)))
-            (live.cell(format!("{id}s"), count(topic.scheduled_count)))
+            (live.cell(format!("{id}l"), None, count(topic.leased_count)))
+            (live.cell(format!("{id}s"), None, count(topic.scheduled_count)))
             (live.word_cell(format!("{id}d"), dead, count(topic.dead_count)))
-            (live.cell(format!("{id}i"), rate(rates.enqueued)))
-            (live.cell(format!("{id}u"), rate(rates.acked)))
+            (live.cell(format!("{id}i"), None, rate(rates.enqueued)))
+            (live.cell(format!("{id}u"), None, rate(rates.acked)))
             (live.word_cell(format!("{id}f"), failing::class(failing), percent(failing)))
-            (live.cell(format!("{id}p"), length(topic.wait_p99)))
-            (live.cell(format!("{id}w"), count(topic.waiting_calls)))
+            (live.cell(format!("{id}p"), None, length(topic.wait_p99)))
+            (live.cell(format!("{id}w"), None, count(topic.waiting_calls)))
         }
     }
 }

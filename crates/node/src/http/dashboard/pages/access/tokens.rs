@@ -44,18 +44,22 @@ fn row(asked: &Asked, token: &Token) -> Markup {
     html! {
         tr {
             td.l.id { (token.id) }
-            td.l.wrap { bdi { (token.name) } }
-            td.l {
+            td.l.wrap data-head="name" { bdi { (token.name) } }
+            td.l data-head="state" {
                 span.(class) { (words) }
                 @if is_rotated(token, now) {
                     p.dim { "the secret before ends " (time(token.overlap_ends_at, now)) }
                 }
             }
-            td.l.wrap { (rights(&token.grants)) }
-            td.l { @if token.last_used_at.is_some() { (time(token.last_used_at, now)) } @else { "not yet" } }
-            td.l { @if token.ends_at.is_some() { (time(token.ends_at, now)) } @else { "never" } }
-            td.l { (time(token.made_at, now)) }
-            td.l { bdi { (token.made_by) } }
+            td.l.wrap data-head="rights" { (rights(&token.grants)) }
+            td.l data-head="last used" {
+                @if token.last_used_at.is_some() { (time(token.last_used_at, now)) } @else { "not yet" }
+            }
+            td.l data-head="ends" {
+                @if token.ends_at.is_some() { (time(token.ends_at, now)) } @else { "never" }
+            }
+            td.l data-head="made" { (time(token.made_at, now)) }
+            td.l data-head="by" { bdi { (token.made_by) } }
             td.l { @if words == VALID { (rotate(asked, token)) (revoke(asked, token)) } }
         }
     }

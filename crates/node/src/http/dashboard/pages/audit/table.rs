@@ -53,19 +53,21 @@ fn row(asked: &Asked, record: &AuditRecord, live: &mut Live) -> Markup {
     html! {
         tr data-row=(id) {
             td.l { time datetime=(at.replace(' ', "T") + "Z") { (at) } }
-            td.l { (who(asked, record)) }
-            td.l { bdi { (record.peer) } }
-            td.l { a href=(narrowed(asked, "method", &record.method)) { bdi { (record.method) } } }
-            td.l { @if !record.namespace.is_empty() { (links::namespace(&record.namespace)) } }
-            td.l.wrap.wide {
+            td.l data-head="who" { (who(asked, record)) }
+            td.l data-head="from" { bdi { (record.peer) } }
+            td.l data-head="call" {
+                a href=(narrowed(asked, "method", &record.method)) { bdi { (record.method) } }
+            }
+            td.l data-head="in" { @if !record.namespace.is_empty() { (links::namespace(&record.namespace)) } }
+            td.l.wrap data-head="about" {
                 bdi { (record.target) }
                 @if !record.request_summary.is_empty() { p.dim { bdi { (record.request_summary) } } }
             }
-            td.l.wrap { bdi { (record.reason) } }
-            td.l title=[title] { (live.word(format!("{id}o"), class, outcome)) }
-            td.l { (operation(asked, record)) }
-            td.l { bdi { (record.node) } }
-            td.l { @if !record.trace_id.is_empty() { span.id { (record.trace_id) } } }
+            td.l.wrap data-head="reason" { bdi { (record.reason) } }
+            td.l data-head="outcome" title=[title] { (live.word(format!("{id}o"), class, outcome)) }
+            td.l data-head="operation" { (operation(asked, record)) }
+            td.l data-head="node" { bdi { (record.node) } }
+            td.l data-head="trace" { @if !record.trace_id.is_empty() { span.id { (record.trace_id) } } }
         }
     }
 }

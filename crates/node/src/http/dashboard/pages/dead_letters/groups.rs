@@ -67,18 +67,18 @@ fn row(asked: &Asked, group: &DeadLetterGroup, live: &mut Live) -> Markup {
     let id = live.row(&["group", &group.fingerprint]);
     html! {
         tr data-row=(id) {
-            td { (live.text(format!("{id}n"), count(group.count))) }
+            td data-head="count" { (live.text(format!("{id}n"), count(group.count))) }
             td.l.wrap {
                 bdi { (group.reason) }
                 @if filter::is_cause(&group.reason) { " " span.dim { "(no reason was given)" } }
             }
-            td.l {
+            td.l data-head="topics" {
                 @for topic in &group.topics { (topic_actions(asked, topic, &group.fingerprint)) }
                 @if group.topics_cut { p.dim { "and more topics" } }
             }
-            td.l { (time(group.first_died_at, asked.now())) }
-            td.l { (time(group.last_died_at, asked.now())) }
-            td.l.wrap {
+            td.l data-head="first died" { (time(group.first_died_at, asked.now())) }
+            td.l data-head="last died" { (time(group.last_died_at, asked.now())) }
+            td.l.wrap data-head="some of them" {
                 @for item in group.sample_item_ids.iter().take(SAMPLES) {
                     (links::item(asked.namespace(), item)) " "
                 }

@@ -108,11 +108,11 @@ fn row(asked: &Asked, item: &Item, with_payloads: bool, live: &mut Live) -> Mark
         tr data-row=(id) {
             @if chosen::may_choose(asked, asked.namespace()) { (chosen::cell(&item.item_id)) }
             td.l { (links::item(asked.namespace(), &item.item_id)) }
-            td.l { (time(death.died_at, asked.now())) }
-            td.l { (death.cause) }
-            td.l.wrap { bdi { (death.reason) } }
-            td { (item.attempt) }
-            td.l.wrap {
+            td.l data-head="died" { (time(death.died_at, asked.now())) }
+            td.l data-head="cause" { (death.cause) }
+            td.l.wrap data-head="reason" { bdi { (death.reason) } }
+            td data-head="attempts" { (item.attempt) }
+            td.l.wrap data-head="payload" {
                 @if with_payloads {
                     code { bdi { (first_line(&item.payload, PAYLOAD_CHARS)) } }
                 } @else {

@@ -129,7 +129,7 @@ fn headers(item: &Item) -> Markup {
             p.none { "None." }
         } @else {
             div.scroll {
-                table.list {
+                table {
                     thead { tr { th.l scope="col" { "header" } th.l scope="col" { "value" } } }
                     tbody {
                         @for (name, value) in headers {

@@ -89,11 +89,11 @@ fn row(asked: &Asked, found: &Found<'_>, live: &mut Live) -> Markup {
     let id = live.row(&["attention", &topic.namespace, &topic.topic]);
     html! {
         tr data-row=(id) {
-            td.l { (links::namespace(&topic.namespace)) }
+            td.l data-head="in" { (links::namespace(&topic.namespace)) }
             td.l { (links::topic(&topic.namespace, &topic.topic)) (chips(&topic.pauses)) }
             td.l.wrap { (live.text(format!("{id}y"), &found.text)) }
-            td { (live.text(format!("{id}o"), age(topic.oldest_ready_at, asked.now()))) }
-            td { (live.text(format!("{id}r"), count(topic.ready_count))) }
+            td data-head="oldest" { (live.text(format!("{id}o"), age(topic.oldest_ready_at, asked.now()))) }
+            td data-head="ready" { (live.text(format!("{id}r"), count(topic.ready_count))) }
         }
     }
 }

@@ -50,15 +50,15 @@ fn namespace(asked: &Asked, one: &Namespace, live: &mut Live) -> Markup {
     html! {
         tr data-row=(id) {
             td.l { (links::namespace(&one.namespace)) (chips(&one.pauses)) }
-            td { (live.text(format!("{id}o"), age(one.oldest_ready_at, asked.now()))) }
-            td {
+            td data-head="oldest" { (live.text(format!("{id}o"), age(one.oldest_ready_at, asked.now()))) }
+            td data-head="ready" {
                 @if one.topics_cut { span title="Only its first 50,000 topics are counted" { "≥ " } }
                 (live.text(format!("{id}r"), count(one.ready_count)))
             }
-            td { (live.text(format!("{id}i"), rate(rates.enqueued))) }
-            td { (live.text(format!("{id}u"), rate(rates.acked))) }
-            td { (live.word(format!("{id}f"), failing::class(failing), percent(failing))) }
-            td { (live.word(format!("{id}d"), dead, count(one.dead_count))) }
+            td data-head="in/s" { (live.text(format!("{id}i"), rate(rates.enqueued))) }
+            td data-head="out/s" { (live.text(format!("{id}u"), rate(rates.acked))) }
+            td data-head="failed" { (live.word(format!("{id}f"), failing::class(failing), percent(failing))) }
+            td data-head="dead" { (live.word(format!("{id}d"), dead, count(one.dead_count))) }
         }
     }
 }

@@ -42,7 +42,7 @@ fn row(grant: &Grant) -> Markup {
                     Namespaces::All => "all",
                 }
             }
-            td.l.wrap { (scopes(grant)) }
+            td.l.wrap data-head="rights" { (scopes(grant)) }
         }
     }
 }

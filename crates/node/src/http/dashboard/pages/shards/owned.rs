@@ -41,7 +41,7 @@ pub fn make(asked: &Asked, known: &[Known<'_>], live: &mut Live) -> Markup {
 fn servers(owned: &[&ShardStatus], live: &mut Live) -> Markup {
     html! {
         div.scroll {
-            table {
+            table.list {
                 thead {
                     tr {
                         th.l scope="col" { "shard" }
@@ -58,12 +58,16 @@ fn servers(owned: &[&ShardStatus], live: &mut Live) -> Markup {
                         @let (class, offset) = clock(status.clock_offset_micros);
                         @let (settings_class, settings) = settings(status);
                         tr {
-                            td.l { (status.id) }
-                            td.l { (status.server) }
-                            td { (live.text(format!("{id}b"), count(status.batch))) }
-                            td { (live.text(format!("{id}i"), bytes(status.index_bytes as u64))) }
-                            td { (live.word(format!("{id}c"), class, offset)) }
-                            td.l.wrap { (live.word(format!("{id}s"), settings_class, settings)) }
+                            td.l data-head="shard" { (status.id) }
+                            td.l data-head="server" { (status.server) }
+                            td data-head="batch" { (live.text(format!("{id}b"), count(status.batch))) }
+                            td data-head="index" {
+                                (live.text(format!("{id}i"), bytes(status.index_bytes as u64)))
+                            }
+                            td data-head="clock" { (live.word(format!("{id}c"), class, offset)) }
+                            td.l.wrap data-head="settings" {
+                                (live.word(format!("{id}s"), settings_class, settings))
+                            }
                         }
                     }
                 }

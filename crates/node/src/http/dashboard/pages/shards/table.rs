@@ -60,26 +60,33 @@ fn row(asked: &Asked, known: &Known<'_>, live: &mut Live) -> Markup {
     let (breaker_class, breaker_words) =
         known.owned().map_or(("none", UNKNOWN.to_owned()), |status| breaker(status, now));
     let figures = [
-        ("r", owned.map(|status| status.ready)),
-        ("l", owned.map(|status| status.leased)),
-        ("s", owned.map(|status| status.scheduled)),
-        ("d", owned.map(|status| status.dead)),
-        ("t", owned.map(|status| status.topics as u64)),
+        ("r", Some("ready"), owned.map(|status| status.ready)),
+        ("l", None, owned.map(|status| status.leased)),
+        ("s", None, owned.map(|status| status.scheduled)),
+        ("d", Some("dead"), owned.map(|status| status.dead)),
+        ("t", None, owned.map(|status| status.topics as u64)),
     ];
     html! {
         tr data-row=(id) {
-            td.l id=(format!("shard-{number}")) { a href=(link("shards", &[("id", &number)])) { (number) } }
-            td.l { bdi { (shard.server) } }
-            td.l.wrap { (live.word(format!("{id}w"), class, words)) (drain(known, &id, live)) }
-            td.l { (owner(known, &id, live)) }
-            td.l { (time(shard.since, now)) }
+            td.l data-head="shard" id=(format!("shard-{number}")) {
+                a href=(link("shards", &[("id", &number)])) { (number) }
+            }
+            td.l data-head="server" { bdi { (shard.server) } }
+            td.l.wrap data-head="state" {
+                (live.word(format!("{id}w"), class, words))
+                (drain(known, &id, live))
+            }
+            td.l data-head="owner" { (owner(known, &id, live)) }
+            td.l data-head="since" { (time(shard.since, now)) }
             td { (live.text(format!("{id}e"), count(shard.epoch))) }
-            td.l { (live.word(format!("{id}b"), breaker_class, breaker_words)) }
-            @for (name, figure) in figures {
-                td { (live.text(format!("{id}{name}"), figure.map_or(UNKNOWN.to_owned(), count))) }
+            td.l data-head="breaker" { (live.word(format!("{id}b"), breaker_class, breaker_words)) }
+            @for (name, head, figure) in figures {
+                td data-head=[head] {
+                    (live.text(format!("{id}{name}"), figure.map_or(UNKNOWN.to_owned(), count)))
+                }
             }
             td { (live.text(format!("{id}c"), commit(owned.map(|status| status.commit_micros)))) }
-            td.l.wrap { (live.text(format!("{id}x"), &shard.trouble)) }
+            td.l.wrap data-head="error" { (live.text(format!("{id}x"), &shard.trouble)) }
         }
     }
 }

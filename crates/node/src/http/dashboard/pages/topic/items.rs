@@ -239,38 +239,38 @@ fn row(place: &Place<'_>, list: &List<'_>, position: u64, item: &Item) -> Markup
             @match list.state {
                 ItemState::Leased => {
                     td.l { (id) }
-                    td { (item.priority) }
-                    td.l.wrap { (others::named(&lease.consumer)) }
-                    td { (time(lease.leased_at, list.now)) }
-                    td { (time(lease.ends_at, list.now)) }
-                    td { (item.attempt) }
+                    td data-head="priority" { (item.priority) }
+                    td.l.wrap data-head="consumer" { (others::named(&lease.consumer)) }
+                    td data-head="since" { (time(lease.leased_at, list.now)) }
+                    td data-head="ends" { (time(lease.ends_at, list.now)) }
+                    td data-head="attempt" { (item.attempt) }
                 }
                 ItemState::Dead => {
                     td.l { (id) }
-                    td { (time(death.died_at, list.now)) }
-                    td.l { (death.cause) }
-                    td.l.wrap { bdi { (death.reason) } }
-                    td { (item.attempt) }
+                    td data-head="died" { (time(death.died_at, list.now)) }
+                    td.l data-head="cause" { (death.cause) }
+                    td.l.wrap data-head="reason" { bdi { (death.reason) } }
+                    td data-head="attempt" { (item.attempt) }
                 }
                 ItemState::Scheduled => {
-                    td { (position) }
+                    td data-head="position" { (position) }
                     td.l { (id) }
-                    td { (item.priority) }
-                    td { (time(item.ready_at, list.now)) }
-                    td { (age(item.enqueued_at, list.now)) }
-                    td { (item.attempt) }
+                    td data-head="priority" { (item.priority) }
+                    td data-head="due" { (time(item.ready_at, list.now)) }
+                    td data-head="age" { (age(item.enqueued_at, list.now)) }
+                    td data-head="attempt" { (item.attempt) }
                 }
                 _ => {
-                    td { (position) }
+                    td data-head="position" { (position) }
                     td.l { (id) }
-                    td { (item.priority) }
-                    td { (age(item.ready_at, list.now)) }
-                    td { (age(item.enqueued_at, list.now)) }
-                    td { (item.attempt) }
+                    td data-head="priority" { (item.priority) }
+                    td data-head="ready for" { (age(item.ready_at, list.now)) }
+                    td data-head="age" { (age(item.enqueued_at, list.now)) }
+                    td data-head="attempt" { (item.attempt) }
                 }
             }
             @if list.inspects {
-                td.l.wrap title=(bytes(item.payload_size)) {
+                td.l.wrap data-head="payload" title=(bytes(item.payload_size)) {
                     bdi { code { (first_line(&item.payload, LINE)) } }
                 }
             }
@@ -296,7 +296,7 @@ mod tests {
             assert_eq!(of("<th "), of("<td"), "{state:?} {shown}");
         }
         let shown = table(&place, &list(ItemState::Ready, true), &[Item::default()]).into_string();
-        assert!(shown.contains("<td>51</td>"), "positions go on from the page before: {shown}");
+        assert!(shown.contains(">51</td>"), "positions go on from the page before: {shown}");
     }
 
     #[test]

@@ -84,13 +84,13 @@ fn table(asked: &Asked, consumers: &[&Consumer]) -> Markup {
                     @for one in consumers {
                         tr {
                             td.l.wrap { (named(&one.name)) }
-                            td { (count(one.leased_count)) }
-                            td { (age(one.oldest_lease_at, now)) }
-                            td { (rate(one.acks_per_second)) }
-                            td { (percent(one.failure_ratio)) }
-                            td { (time(one.last_seen_at, now)) }
-                            td.l { bdi { (one.peer) } }
-                            td.l.wrap { bdi { (one.client) } }
+                            td data-head="leased" { (count(one.leased_count)) }
+                            td data-head="oldest lease" { (age(one.oldest_lease_at, now)) }
+                            td data-head="acks/s" { (rate(one.acks_per_second)) }
+                            td data-head="failed" { (percent(one.failure_ratio)) }
+                            td data-head="last seen" { (time(one.last_seen_at, now)) }
+                            td.l data-head="from" { bdi { (one.peer) } }
+                            td.l.wrap data-head="program" { bdi { (one.client) } }
                         }
                     }
                 }
@@ -151,11 +151,11 @@ fn row(asked: &Asked, record: &AuditRecord) -> Markup {
     html! {
         tr {
             td.l { (time(record.at, asked.now())) }
-            td.l.wrap { bdi { (who) } }
-            td.l { (record.method) }
-            td.l.wrap { bdi { (record.request_summary) } }
-            td.l.wrap { bdi { (record.reason) } }
-            td.l { (outcome(record)) }
+            td.l.wrap data-head="who" { bdi { (who) } }
+            td.l data-head="what" { (record.method) }
+            td.l.wrap data-head="with" { bdi { (record.request_summary) } }
+            td.l.wrap data-head="why" { bdi { (record.reason) } }
+            td.l data-head="outcome" { (outcome(record)) }
         }
     }
 }

@@ -58,7 +58,7 @@ fn priorities(asked: &Asked, found: &GetTopicResponse) -> Markup {
             p.none { "≥ There are more ready items: each shard counts its first 50,000." }
         }
         div.scroll {
-            table.list {
+            table {
                 thead {
                     tr {
                         th scope="col" title="Smaller numbers are delivered first" { "priority" }
