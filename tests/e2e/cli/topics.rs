@@ -35,7 +35,7 @@ async fn topics_in_any_state_are_listed() {
     let dead = json!({
         "namespace": "default", "topic": "dead", "readyCount": "0", "leasedCount": "0", "scheduledCount": "0",
         "deadCount": "1", "waitingCalls": "0", "pauses": [],
-        "settingsVersion": "0",
+        "settingsVersion": "0", "recentReady": [],
     });
     // Rates and the time of the first item differ from run to run.
     let first = all["topics"][0].as_object_mut().unwrap();

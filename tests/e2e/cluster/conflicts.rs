@@ -98,7 +98,7 @@ async fn deadlock(ways: &Ways, shard: u32, rows: Rows) {
     let heavy: Vec<String> = (0..5_000).map(|id| format!("({id})")).collect();
     foreign.run(&format!("INSERT INTO weight VALUES {}", heavy.join(", "))).await;
     let calls = store(ways);
-    ways.foreign(shard).await.wait_for_transaction("trx_state = 'LOCK WAIT'").await;
+    ways.foreign(shard).await.wait_for_row_lock().await;
     foreign.run(ITEMS_STORED).await;
     metric_becomes(&ways.nodes, &replays(shard), |now| now > before).await;
     foreign.run("ROLLBACK").await;

@@ -73,7 +73,7 @@ async fn stopped_with_an_open_transaction(kind: Kind, seed: u64) {
     ways.proxies[0].trap_after(&one, BATCH_COMMIT, Spring::SilentBefore);
     let call = send(&ways, owner, &items);
     timeout(SPRUNG_WITHIN, ways.proxies[0].wait_sprung(1)).await.expect("the items are stored");
-    shard.wait_for_transaction("trx_rows_modified > 0 AND trx_state = 'RUNNING'").await;
+    shard.wait_for_changes().await;
     ways.nodes[owner].freeze();
     taken_over(&mut shard, before).await;
     let hex: String = one.iter().map(|byte| format!("{byte:02X}")).collect();

@@ -7,6 +7,8 @@ use tokio::time::{Instant, sleep};
 
 /// What is waited for happens within this time, on a server under load.
 const SEEN_TIMEOUT: Duration = Duration::from_secs(20);
+/// How the status of a server shows a transaction that waits for a lock on rows.
+const LOCK_WAIT: &str = "\nLOCK WAIT ";
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
@@ -65,30 +67,37 @@ impl Foreign {
 
     /// The one number that a query returns. Panics with the reason if there is none.
     pub async fn number(&mut self, sql: &str) -> i64 {
-        self.try_number(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
+        let found = self.connection.fetch_one(sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))).await;
+        found.and_then(|row| row.try_get_unchecked(0)).unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    async fn try_number(&mut self, sql: &str) -> sqlx::Result<i64> {
-        self.connection.fetch_one(sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))).await?.try_get_unchecked(0)
+    /// Waits until another connection to the database waits for a lock on rows.
+    pub async fn wait_for_row_lock(&mut self) {
+        self.wait_for_transaction("that waits for a lock", |it| it.contains(LOCK_WAIT)).await;
     }
 
-    /// Waits until another connection to the database has a transaction of which this is true, as in
-    /// `trx_state = 'LOCK WAIT'`.
-    pub async fn wait_for_transaction(&mut self, condition: &str) {
+    /// Waits until another connection to the database has changed rows in a transaction that is open, and
+    /// waits for no lock.
+    pub async fn wait_for_changes(&mut self) {
+        let has_changed = |it: &str| it.contains("undo log entries ") && !it.contains(LOCK_WAIT);
+        self.wait_for_transaction("that has changed rows", has_changed).await;
+    }
+
+    async fn wait_for_transaction(&mut self, what: &str, is_meant: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         loop {
-            let others: Vec<String> = self.others().await.iter().map(|it| it.id.to_string()).collect();
-            let sql = format!(
-                "SELECT COUNT(*) FROM information_schema.innodb_trx \
-                 WHERE trx_mysql_thread_id IN (0, {}) AND {condition}",
-                others.join(", ")
-            );
-            // On MySQL this fails while any statement at the server holds bytes that are no text.
-            let found = self.try_number(&sql).await;
-            if matches!(found, Ok(1..)) {
+            let others = self.others().await;
+            // Not from `information_schema`: on MySQL that fails while a statement at the server holds bytes
+            // that are no text.
+            let status = self.connection.fetch_one(sqlx::raw_sql("SHOW ENGINE INNODB STATUS")).await;
+            let status: Vec<u8> = status.and_then(|row| row.try_get_unchecked(2)).expect("a status");
+            let status = String::from_utf8_lossy(&status);
+            let is_other =
+                |it: &str| others.iter().any(|other| it.contains(&format!("thread id {},", other.id)));
+            if status.split("---TRANSACTION ").any(|it| is_other(it) && is_meant(it)) {
                 return;
             }
-            assert!(begun.elapsed() < SEEN_TIMEOUT, "no transaction with {condition}: {found:?}");
+            assert!(begun.elapsed() < SEEN_TIMEOUT, "no transaction {what}: {status}");
             sleep(LOOK_EVERY).await;
         }
     }
