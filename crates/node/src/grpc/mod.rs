@@ -24,7 +24,7 @@ pub mod status;
 mod token;
 mod who_am_i;
 
-pub use admin::Admin;
+pub use admin::{Admin, first_in_order};
 pub use admission::{AdmissionLoad, LoadLimits};
 pub(crate) use admission::{
     AnswerCharge, CALL_TIMEOUT_MAX, Caller, ConnectionLoad, METHODS, PROTOCOLS, Protocol, QUEUE,

@@ -11,8 +11,10 @@ use super::{History, TOPIC_STEPS};
 pub const RECENT_STEP: u64 = TOPIC_STEPS[0].0;
 /// Steps of a line.
 pub const RECENT_STEPS: u64 = 30;
-/// Topics that are asked for at once.
+/// Topics of a page that asks for lines.
 pub const RECENT_TOPICS_MAX: usize = 100;
+/// Topics that are looked up at once: a page in the order of each of the five figures has so many.
+const ASKED_MAX: usize = 5 * RECENT_TOPICS_MAX;
 /// The place of the ready items among the series of a topic.
 const READY: usize = 4;
 
@@ -28,7 +30,7 @@ impl History {
             let topic = u32::try_from(place).ok()?;
             (!points.is_empty()).then_some(peer::Recent { topic, from, points })
         };
-        let asked = topics.into_iter().take(RECENT_TOPICS_MAX).enumerate();
+        let asked = topics.into_iter().take(ASKED_MAX).enumerate();
         peer::ListRecentResponse { topics: asked.filter_map(line).collect() }
     }
 }
@@ -53,8 +55,8 @@ mod tests {
         let ask = |topics| history.recent(peer::ListRecentRequest { topics, from: 0, until: 12 });
         let line = peer::Recent { topic: 1, from: 10, points: vec![6.0, 9.0] };
         assert_eq!(ask(vec![name("none"), name("t")]).topics, [line]);
-        let late = [vec![name("none"); RECENT_TOPICS_MAX], vec![name("t")]].concat();
+        let late = [vec![name("none"); ASKED_MAX], vec![name("t")]].concat();
         assert!(ask(late).topics.is_empty(), "no more are looked up");
-        assert!(RECENT_TOPICS_MAX < TOPICS_MAX && RECENT_STEPS <= TOPIC_STEPS[0].1 as u64);
+        assert!(ASKED_MAX < TOPICS_MAX && RECENT_STEPS <= TOPIC_STEPS[0].1 as u64);
     }
 }

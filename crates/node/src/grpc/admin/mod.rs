@@ -38,7 +38,10 @@ use forebay_proto::v1::{self, admin_service_server::AdminService};
 use forebay_types::Refusal;
 use tonic::{Request, Response, Status};
 
-pub use self::{context::Admin, topics::figures as topic_figures};
+pub use self::{
+    context::Admin,
+    topics::{figures as topic_figures, first_in_order},
+};
 use super::{
     admission::{Call, caller},
     status,

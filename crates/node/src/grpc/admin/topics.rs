@@ -213,6 +213,13 @@ fn figures_of(order_by: &str) -> Result<Vec<Figure>, Refusal> {
     Ok(figures)
 }
 
+/// The first of some topics in an order by figures, as ListTopics has them. In another order there are none.
+pub fn first_in_order(topics: &[v1::Topic], order_by: &str, most: usize) -> Vec<v1::Topic> {
+    let mut greatest = Greatest::new(&figures_of(order_by).unwrap_or_default(), most);
+    topics.iter().for_each(|topic| greatest.add(topic));
+    greatest.into_topics()
+}
+
 /// A page by name. It ends where it is full, where there is nothing more, or where it has looked at enough.
 async fn by_name(
     admin: &Admin,

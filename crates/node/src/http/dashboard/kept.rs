@@ -9,8 +9,8 @@ use tonic::Status;
 const EVERY: Duration = Duration::from_secs(2);
 /// If to read it took longer than this, it is read again after so many times that.
 const SLOW: Duration = Duration::from_millis(100);
-/// It takes at most this share of the time.
-const PAUSE_RATIO: u32 = 20;
+/// It takes at most this share of the time, unless what is shown would be older than [`OLD_MAX`].
+const PAUSE_RATIO: u32 = 40;
 /// Where it can't be read, what was read before is shown for so long. A node walks through all topics for
 /// one reader at a time, and refuses the others.
 const OLD_MAX: Duration = Duration::from_secs(30);
@@ -50,7 +50,7 @@ impl<T> Default for Kept<T> {
 impl<T> Last<T> {
     fn is_young(&self) -> bool {
         let slow = if self.took > SLOW { self.took * PAUSE_RATIO } else { Duration::ZERO };
-        self.tried.elapsed() < EVERY.max(slow)
+        self.tried.elapsed() < EVERY.max(slow.min(OLD_MAX))
     }
 }
 
@@ -117,10 +117,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn many_readers_read_once_and_seldom_if_it_is_slow() {
         let (kept, count) = (Kept::default(), Arc::new(AtomicU32::new(2)));
-        let all = join_all((0..10).map(|_| get(&kept, &count, 250))).await;
+        let all = join_all((0..10).map(|_| get(&kept, &count, 200))).await;
         assert!(all.into_iter().all(|number| number.unwrap() == 3));
-        advance(Duration::from_millis(4_900)).await;
-        assert_eq!(get(&kept, &count, 0).await.unwrap(), 3, "20 times 250 ms");
+        advance(Duration::from_millis(7_900)).await;
+        assert_eq!(get(&kept, &count, 0).await.unwrap(), 3, "40 times 200 ms");
         advance(Duration::from_millis(200)).await;
         assert_eq!(get(&kept, &count, 50).await.unwrap(), 3, "what was read lately, while it is read again");
         sleep(Duration::from_millis(60)).await;

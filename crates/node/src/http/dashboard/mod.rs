@@ -16,6 +16,7 @@ mod chosen;
 mod events;
 mod failing;
 mod frame;
+mod greatest;
 mod kept;
 mod links;
 mod live;

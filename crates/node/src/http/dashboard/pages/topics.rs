@@ -1,16 +1,14 @@
 //! All topics, of a namespace or of all of them.
 
-use std::sync::Arc;
-
 use forebay_access::Scope;
 use forebay_proto::v1::{ListTopicsRequest, ListTopicsResponse, Pause, Side, Topic};
 use forebay_types::filter::quoted;
 use maud::{Markup, html};
-use tonic::Status;
 
 use super::super::{
     asked::Asked,
     failing,
+    greatest::{self, BY_EACH as PAGE_SIZE},
     links::{self, link},
     live::Live,
     plot::row_spark,
@@ -20,8 +18,6 @@ use super::super::{
 };
 use crate::grpc::ALL_NAMESPACES;
 
-/// Topics of a page. With their lines they take most of the 60 KiB that a page may have.
-const PAGE_SIZE: u32 = 50;
 /// The orders: as the call has them, and how they are called.
 const ORDERS: [(&str, &str); 6] = [
     ("-oldest", "oldest first"),
@@ -86,7 +82,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
 }
 
 /// The topics of the page. All topics in an order by a figure are read once for all who may see them.
-async fn listed(asked: &Asked, query: &str, sort: &'static str) -> Result<Arc<ListTopicsResponse>, Trouble> {
+async fn listed(asked: &Asked, query: &str, sort: &'static str) -> Result<ListTopicsResponse, Trouble> {
     let request = ListTopicsRequest {
         namespace: asked.namespace().to_owned(),
         filter: filter(query),
@@ -95,24 +91,16 @@ async fn listed(asked: &Asked, query: &str, sort: &'static str) -> Result<Arc<Li
         page_token: asked.fields.get("page-token").to_owned(),
         recent: true,
     };
-    if sort.is_empty() {
-        return Ok(Arc::new(asked.admin()?.list_topics(asked.request(request)).await?.into_inner()));
-    }
-    let is_all = asked.is_about_all() && request.filter.is_empty();
-    let read = {
-        let (asked, mut admin) = (asked.clone(), asked.admin()?);
-        move || async move {
-            let _walk = asked.shared.walk.lock().await;
-            Ok::<_, Status>(admin.list_topics(asked.request(request)).await?.into_inner())
-        }
-    };
-    let place = ORDERS.iter().position(|(order, _)| *order == sort);
-    let kept = place.and_then(|place| asked.shared.topics.get(place));
+    let is_all = asked.is_about_all() && request.filter.is_empty() && !sort.is_empty();
     // Whoever may not see them all is refused by the call.
-    match kept.filter(|_| is_all && asked.may(Scope::Observe, ALL_NAMESPACES)) {
-        Some(kept) => Ok(kept.get(read).await?),
-        None => Ok(Arc::new(read().await?)),
+    if is_all && asked.may(Scope::Observe, ALL_NAMESPACES) {
+        let all = greatest::read(asked).await?;
+        let (topics, incomplete_shards) = (greatest::by(&all, sort), all.incomplete_shards.clone());
+        return Ok(ListTopicsResponse { topics, incomplete_shards, ..ListTopicsResponse::default() });
     }
+    let mut admin = asked.admin()?;
+    let _walk = if sort.is_empty() { None } else { Some(asked.shared.walk.lock().await) };
+    Ok(admin.list_topics(asked.request(request)).await?.into_inner())
 }
 
 /// The order of the page. By name: an empty one. With a filter that is the first one, since it need not look

@@ -11,11 +11,12 @@ use super::super::{
         asked::Asked,
         failing, links,
         live::Live,
-        shared::Wall,
         texts::{age, count, counted, percent, rate, span, timestamp},
     },
     topics::{chips, incomplete},
 };
+
+use super::wall::Wall;
 
 /// Topics that are shown.
 const SHOWN: usize = 10;

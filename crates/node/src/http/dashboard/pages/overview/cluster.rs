@@ -8,11 +8,11 @@ use super::super::{
         asked::Asked,
         failing, links,
         live::Live,
-        shared::Wall,
         texts::{age, count, percent, rate, span},
     },
     topics::chips,
 };
+use super::wall::Wall;
 use crate::http::info::NodeStatus;
 
 /// The first namespaces.

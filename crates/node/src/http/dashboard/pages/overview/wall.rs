@@ -1,55 +1,55 @@
-//! What the first page reads of topics and namespaces.
-
-use std::sync::Arc;
+//! What the first page shows of topics and namespaces.
 
 use forebay_proto::v1::{
-    ListNamespacesRequest, ListNamespacesResponse, ListTopicsRequest, ListTopicsResponse,
+    ListNamespacesRequest, ListNamespacesResponse, ListTopicsResponse, Namespace, Topic,
 };
 use tonic::Status;
 
-use super::super::super::{asked::Asked, shared::Wall};
-use crate::grpc::ALL_NAMESPACES;
+use super::super::super::{asked::Asked, greatest};
 
-/// Topics in each order.
-const TOPICS: u32 = 50;
 /// Namespaces that are shown.
 const NAMESPACES: u32 = 20;
 
+/// Topics and namespaces of the whole cluster.
+#[derive(Debug, Default)]
+pub struct Wall {
+    /// Those that wait longest, and those with the most dead letters, each once.
+    pub topics: Vec<Topic>,
+    /// How many topics there are.
+    pub scanned: u64,
+    /// The first namespaces by name.
+    pub namespaces: Vec<Namespace>,
+    /// There are more of them.
+    pub has_more_namespaces: bool,
+    /// Shards that could not be asked.
+    pub incomplete: Vec<u32>,
+}
+
 /// Reads it for somebody who may see the whole cluster, or takes what others have read just now.
-pub async fn wall(asked: &Asked) -> Result<Arc<Wall>, Status> {
-    asked.shared.wall.get(|| read(asked.clone())).await
-}
-
-/// One walk for both orders, as one at a time is let in.
-async fn read(asked: Asked) -> Result<Wall, Status> {
-    let stopping = |_| Status::unavailable("the node is stopping");
-    let mut admin = asked.admin().map_err(stopping)?;
-    let mut others = admin.clone();
-    let greatest = ListTopicsRequest {
-        namespace: ALL_NAMESPACES.to_owned(),
-        order_by: "-oldest,-dead".to_owned(),
-        page_size: TOPICS,
-        ..ListTopicsRequest::default()
+pub async fn wall(asked: &Asked) -> Result<Wall, Status> {
+    let namespaces = {
+        let asked = asked.clone();
+        move || async move {
+            let mut admin = asked.admin().map_err(|_| Status::unavailable("the node is stopping"))?;
+            let first = ListNamespacesRequest { page_size: NAMESPACES, page_token: String::new() };
+            Ok(admin.list_namespaces(asked.request(first)).await?.into_inner())
+        }
     };
-    let first = ListNamespacesRequest { page_size: NAMESPACES, page_token: String::new() };
-    let _walk = asked.shared.walk.lock().await;
-    let (topics, namespaces) = tokio::try_join!(
-        admin.list_topics(asked.request(greatest)),
-        others.list_namespaces(asked.request(first)),
-    )?;
-    Ok(wall_of(topics.into_inner(), namespaces.into_inner()))
+    let namespaces = asked.shared.namespaces.get(namespaces);
+    let (topics, namespaces) = tokio::try_join!(greatest::read(asked), namespaces)?;
+    Ok(wall_of(&topics, &namespaces))
 }
 
-fn wall_of(topics: ListTopicsResponse, namespaces: ListNamespacesResponse) -> Wall {
+fn wall_of(topics: &ListTopicsResponse, namespaces: &ListNamespacesResponse) -> Wall {
     let missing = [&topics.incomplete_shards, &namespaces.incomplete_shards];
     let mut incomplete: Vec<u32> = missing.into_iter().flatten().copied().collect();
     incomplete.sort_unstable();
     incomplete.dedup();
     Wall {
-        topics: topics.topics,
+        topics: greatest::by(topics, "-oldest,-dead"),
         scanned: topics.scanned,
         has_more_namespaces: !namespaces.next_page_token.is_empty(),
-        namespaces: namespaces.namespaces,
+        namespaces: namespaces.namespaces.clone(),
         incomplete,
     }
 }
@@ -64,7 +64,7 @@ mod tests {
             ListTopicsResponse { incomplete_shards: vec![7, 3], scanned: 9, ..ListTopicsResponse::default() };
         let namespaces =
             ListNamespacesResponse { incomplete_shards: vec![2, 7], ..ListNamespacesResponse::default() };
-        let wall = wall_of(topics, namespaces);
+        let wall = wall_of(&topics, &namespaces);
         assert_eq!((wall.incomplete, wall.scanned), (vec![2, 3, 7], 9));
     }
 }
