@@ -24,6 +24,11 @@ impl Member {
         let server = |shard: &CatalogShard| server_of.get(&shard.id).copied().unwrap_or_default().to_owned();
         let surroundings = Surroundings { server: &server, owners: &owners };
         let mut cluster = self.observer.view(view, &surroundings, now);
+        for (name, node) in cluster.nodes.iter_mut().filter(|(_, node)| !node.live) {
+            if self.serves(name, &owners, sights) && !planted::on(Bug::CutOffFromCatalogIsDead) {
+                (node.live, node.late) = (true, true);
+            }
+        }
         for name in self.silent.keys() {
             if let Some(node) = cluster.nodes.get_mut(name) {
                 node.live = false;
@@ -46,6 +51,15 @@ impl Member {
         let mut moves = plan(&cluster);
         moves.retain(|it| it.reason != Reason::Balance || !planted::on(Bug::NeverBalances));
         Some((view.assignment.version, moves))
+    }
+
+    /// Whether a node whose counter stands still is cut off from the catalog alone: it answers this node, and
+    /// it says in a shard that it lives. Nobody could take its shards.
+    fn serves(&self, name: &NodeName, owners: &BTreeMap<ShardId, NodeName>, sights: &[ShardSight]) -> bool {
+        let is_renewed = |sight: &ShardSight| {
+            sight.answers && !sight.silent && owners.get(&sight.id).is_some_and(|owner| owner == name)
+        };
+        self.peers.is_answering(name) && sights.iter().any(is_renewed)
     }
 
     /// Notes the nodes all of whose shards are silent. Such a node gets no shard before its counter has moved

@@ -20,9 +20,9 @@ use std::{
     time::Duration,
 };
 
-use forebay_cluster::{Applied, CatalogCopy, Observer};
+use forebay_cluster::{Applied, CatalogCopy, OUTVOTED_AFTER, Observer};
 use forebay_engine::{Duty, Engine, Served, ShardSight, TaskName, Tasks};
-use forebay_store::{Beat, Catalog, CatalogNode, ErrorClass, NodeReport, Sighting, StoreError};
+use forebay_store::{Beat, Catalog, CatalogNode, CatalogView, ErrorClass, NodeReport, Sighting, StoreError};
 use forebay_types::{Clock, Monotonic, NodeName, ShardId};
 use futures_util::future::join_all;
 use tokio::sync::{Notify, oneshot, watch};
@@ -332,8 +332,10 @@ impl Member {
             }
             _ => None,
         });
-        let asked =
-            given.map(async |(id, successor)| (id, self.setup.links.is_ready_for(&successor, id).await));
+        let asked = given.map(async |(id, successor)| {
+            let ready = self.gives_unasked(view, id) || self.setup.links.is_ready_for(&successor, id).await;
+            (id, ready)
+        });
         for (id, ready) in join_all(asked.collect::<Vec<_>>()).await {
             if !ready && !planted::on(Bug::GivesUnasked) {
                 duties.insert(id, Duty::Own);
@@ -341,5 +343,20 @@ impl Member {
             }
         }
         self.setup.engine.set_duties(duties);
+    }
+
+    /// Whether the node gives a shard to its next owner without asking it. One that most others have not
+    /// reached for long is of no use to them: where it does not reach the next owner either, the answer would
+    /// come once the cut has healed. If that node is dead, anybody may take the shard a second later.
+    fn gives_unasked(&self, view: &CatalogView, id: ShardId) -> bool {
+        let is_outvoted = self
+            .observer
+            .grey
+            .since(&self.own)
+            .is_some_and(|since| self.now().since(since) >= OUTVOTED_AFTER);
+        let home = view.assignment.homes.get(&id);
+        is_outvoted
+            && home.is_some_and(|home| self.peers.is_unreached(&home.node))
+            && !planted::on(Bug::AsksUnreached)
     }
 }

@@ -8,19 +8,31 @@ use forebay_types::{Clock, Monotonic, NodeName};
 use futures_util::future::join_all;
 use tokio::{sync::watch, task::AbortHandle};
 
-use crate::{links::ClusterLinks, shared::ClusterState};
+use crate::{
+    links::ClusterLinks,
+    shared::{ClusterState, NodeState},
+};
 
 /// How often each node is asked.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// A node that has not answered for so long is out of reach. A short disturbance is not reported.
 const UNREACHED_AFTER: Duration = Duration::from_secs(3);
 
-/// The nodes that this one does not reach, as they are found.
+/// The answers of the other nodes, as they come.
 pub(crate) struct PeerReach {
-    /// By name.
-    unreached: watch::Receiver<Vec<NodeName>>,
+    /// As of the last round of questions.
+    seen: watch::Receiver<PeersSeen>,
     /// Asks them, until it is aborted.
     task: AbortHandle,
+}
+
+/// Which other nodes answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct PeersSeen {
+    /// Nodes that live by the catalog and have not answered for a while.
+    unreached: Vec<NodeName>,
+    /// Nodes that answered the last question, whether they live by the catalog or not.
+    answering: Vec<NodeName>,
 }
 
 impl PeerReach {
@@ -31,33 +43,42 @@ impl PeerReach {
         cluster: watch::Receiver<Arc<ClusterState>>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let (sender, unreached) = watch::channel(Vec::new());
+        let (sender, seen) = watch::channel(PeersSeen::default());
         let asks = async move {
             let mut answers = Answers::default();
             let mut tick = tokio::time::interval(ASK_EVERY);
             loop {
                 tick.tick().await;
                 let others = others(&cluster.borrow());
-                let asked = others.iter().map(|(_, address)| links.answers(address));
+                let asked = others.iter().map(|other| links.answers(&other.address));
                 let answered = join_all(asked.collect::<Vec<_>>()).await;
-                let answered = others.into_iter().map(|(name, _)| name).zip(answered);
-                let unreached = answers.observe(answered, clock.monotonic());
+                let seen = answers.observe(others.into_iter().zip(answered), clock.monotonic());
                 sender.send_if_modified(|told| {
-                    *told != unreached && {
-                        log(told, &unreached);
-                        *told = unreached;
+                    *told != seen && {
+                        log(&told.unreached, &seen.unreached);
+                        *told = seen;
                         true
                     }
                 });
             }
         };
         let task = tasks.start(TaskName::PeerReach, Box::pin(asks));
-        Self { unreached, task }
+        Self { seen, task }
     }
 
     /// The nodes that have not answered for a while.
     pub fn unreached(&self) -> Vec<NodeName> {
-        self.unreached.borrow().clone()
+        self.seen.borrow().unreached.clone()
+    }
+
+    /// Whether a node has not answered for a while.
+    pub fn is_unreached(&self, name: &NodeName) -> bool {
+        self.seen.borrow().unreached.contains(name)
+    }
+
+    /// Whether a node answered the last question.
+    pub fn is_answering(&self, name: &NodeName) -> bool {
+        self.seen.borrow().answering.contains(name)
     }
 }
 
@@ -67,10 +88,24 @@ impl Drop for PeerReach {
     }
 }
 
-/// The other nodes that live by the catalog, and where they answer.
-fn others(cluster: &ClusterState) -> Vec<(NodeName, String)> {
-    let others = cluster.nodes.iter().filter(|node| node.live && node.name != cluster.own);
-    others.filter_map(|node| Some((node.name.parse().ok()?, node.peer_address.clone()))).collect()
+/// A node that is asked.
+struct Other {
+    name: NodeName,
+    /// Where it answers.
+    address: String,
+    /// It lives by the catalog.
+    live: bool,
+}
+
+/// The other nodes that live by the catalog, and those that own shards: one that is cut off from the catalog
+/// alone is not dead.
+fn others(cluster: &ClusterState) -> Vec<Other> {
+    let others = cluster.nodes.iter().filter(|node| node.name != cluster.own);
+    let asked = others.filter(|node| node.live || node.shards > 0);
+    let other = |node: &NodeState| {
+        Some(Other { name: node.name.parse().ok()?, address: node.peer_address.clone(), live: node.live })
+    };
+    asked.filter_map(other).collect()
 }
 
 fn log(before: &[NodeName], now: &[NodeName]) {
@@ -87,16 +122,23 @@ fn log(before: &[NodeName], now: &[NodeName]) {
 struct Answers(BTreeMap<NodeName, Monotonic>);
 
 impl Answers {
-    /// Takes in who was asked, and who answered. Returns the nodes that have not for a while.
-    fn observe(&mut self, asked: impl Iterator<Item = (NodeName, bool)>, now: Monotonic) -> Vec<NodeName> {
-        let answered = |(name, answers): (NodeName, bool)| {
+    /// Takes in who was asked, and who answered.
+    fn observe(&mut self, asked: impl Iterator<Item = (Other, bool)>, now: Monotonic) -> PeersSeen {
+        let mut seen = PeersSeen::default();
+        let mut last_answers = BTreeMap::new();
+        for (other, answers) in asked {
             // A node that is asked for the first time has the time to begin.
-            let last = self.0.get(&name).copied().filter(|_| !answers).unwrap_or(now);
-            (name, last)
-        };
-        self.0 = asked.map(answered).collect();
-        let unreached = self.0.iter().filter(|(_, last)| now.since(**last) >= UNREACHED_AFTER);
-        unreached.map(|(name, _)| name.clone()).collect()
+            let last = self.0.get(&other.name).copied().filter(|_| !answers).unwrap_or(now);
+            if other.live && now.since(last) >= UNREACHED_AFTER {
+                seen.unreached.push(other.name.clone());
+            }
+            if answers {
+                seen.answering.push(other.name.clone());
+            }
+            last_answers.insert(other.name, last);
+        }
+        self.0 = last_answers;
+        seen
     }
 }
 
@@ -108,14 +150,19 @@ mod tests {
     fn a_node_is_reached_until_it_has_not_answered_for_a_while() {
         let at = |millis| Monotonic::from_start(Duration::from_millis(millis));
         let name = |name: &str| name.parse::<NodeName>().unwrap();
-        let asked = |a, b| [(name("a"), a), (name("b"), b)].into_iter();
+        let other = |name: &str, live| Other { name: name.parse().unwrap(), address: String::new(), live };
+        let asked = |a, b| [(other("a", true), a), (other("b", true), b)].into_iter();
         let mut answers = Answers::default();
-        assert_eq!(answers.observe(asked(true, false), at(0)), []);
-        assert_eq!(answers.observe(asked(true, false), at(2_999)), []);
-        assert_eq!(answers.observe(asked(true, false), at(3_000)), [name("b")]);
-        assert_eq!(answers.observe(asked(false, true), at(4_000)), []);
+        assert_eq!(answers.observe(asked(true, false), at(0)).unreached, []);
+        assert_eq!(answers.observe(asked(true, false), at(2_999)).unreached, []);
+        assert_eq!(answers.observe(asked(true, false), at(3_000)).unreached, [name("b")]);
+        assert_eq!(answers.observe(asked(false, true), at(4_000)).unreached, []);
         // Who is not asked any more is forgotten.
-        assert_eq!(answers.observe([(name("b"), true)].into_iter(), at(9_000)), []);
-        assert_eq!(answers.observe(asked(false, true), at(9_500)), []);
+        assert_eq!(answers.observe([(other("b", true), true)].into_iter(), at(9_000)).unreached, []);
+        assert_eq!(answers.observe(asked(false, true), at(9_500)).unreached, []);
+        // One that is dead by the catalog is not reported, and may answer.
+        let seen =
+            answers.observe([(other("a", false), false), (other("b", false), true)].into_iter(), at(20_000));
+        assert_eq!(seen, PeersSeen { unreached: vec![], answering: vec![name("b")] });
     }
 }

@@ -6,6 +6,10 @@
 pub enum Bug {
     /// A shard is given to its next owner unasked.
     GivesUnasked,
+    /// A node that was voted out waits for the answers of nodes that it does not reach.
+    AsksUnreached,
+    /// A node that is cut off from the catalog alone counts as dead.
+    CutOffFromCatalogIsDead,
     /// A catalog that went back is followed.
     FollowsOlderCatalog,
     /// A node says that it lives while its engine does not answer.

@@ -49,6 +49,12 @@ fn shard(view: &mut ClusterView, id: u32) -> &mut ShardView {
     view.shards.get_mut(&ShardId(id)).unwrap()
 }
 
+/// A node dies, and with it the signs of life in its shards.
+fn die(view: &mut ClusterView, dead: &str) {
+    node(view, dead).live = false;
+    view.shards.values_mut().filter(|it| it.owner == Some(name(dead))).for_each(|it| it.silent = true);
+}
+
 /// Carries the moves out at once.
 fn apply(view: &mut ClusterView, moves: &[Move]) {
     for it in moves {
@@ -125,7 +131,7 @@ fn while_a_node_joins_nothing_moves_for_evenness() {
     assert_eq!(counts(&view, None), [2, 2, 2]);
     // A failover waits for no joiner.
     node(&mut view, "c").joined_since = view.now;
-    node(&mut view, "b").live = false;
+    die(&mut view, "b");
     assert_eq!(plan(&view).iter().map(|it| it.reason).collect::<Vec<_>>(), [Reason::NodeGone; 2]);
 }
 
@@ -150,7 +156,7 @@ fn a_shard_that_has_moved_stays_unless_its_node_fails_or_drains() {
     view.now = at(NOW);
     node(&mut view, "a").draining = true;
     assert_eq!(plan(&view).len(), MOVES_MAX);
-    node(&mut view, "a").live = false;
+    die(&mut view, "a");
     assert_eq!(plan(&view).len(), 4);
 }
 
@@ -199,7 +205,7 @@ fn the_shards_of_a_dead_node_spread_at_once_per_server_too() {
         (0..24).map(|id| (id, servers[id as usize % 2], ["a", "b", "c", "d"][id as usize / 2 % 4])).collect();
     let mut view = cluster(&["a", "b", "c", "d"], &shards);
     assert_eq!(plan(&view), []);
-    node(&mut view, "c").live = false;
+    die(&mut view, "c");
     let moves = plan(&view);
     assert!(moves.iter().all(|it| it.reason == Reason::NodeGone && it.from == Some(name("c"))));
     assert_eq!(moves.len(), 6);
@@ -215,6 +221,22 @@ fn the_shards_of_a_dead_node_spread_at_once_per_server_too() {
 }
 
 #[test]
+fn shards_that_a_dead_node_still_renews_move_two_at_a_time() {
+    let shards: Vec<_> = (1..=9).map(|id| (id, "s", ["a", "b", "c"][id as usize % 3])).collect();
+    let mut view = cluster(&["a", "b", "c"], &shards);
+    node(&mut view, "a").live = false;
+    let first = plan(&view);
+    assert!(first.iter().all(|it| it.from == Some(name("a")) && it.reason == Reason::NodeGone), "{first:?}");
+    assert_eq!(first.len(), MOVES_MAX, "it is perhaps cut off from the catalog alone: {first:?}");
+    for it in &first {
+        shard(&mut view, it.shard.0).home = it.to.clone().map(|node| Home { node, pinned: false });
+    }
+    assert_eq!(plan(&view), [], "nobody has them yet");
+    die(&mut view, "a");
+    assert_eq!(plan(&view).len(), 1, "it is dead, and the rest moves at once");
+}
+
+#[test]
 fn pins_go_before_evenness() {
     let shards: Vec<_> = (1..=6).map(|id| (id, "s", "a")).collect();
     let mut view = cluster(&["a", "b"], &shards);
@@ -224,7 +246,7 @@ fn pins_go_before_evenness() {
     let moves = plan(&view);
     assert_eq!(moves.iter().map(|it| it.shard.0).collect::<Vec<_>>(), [6]);
     // What is not served helps nobody: a pin ends with its node.
-    node(&mut view, "a").live = false;
+    die(&mut view, "a");
     assert_eq!(plan(&view).len(), 6);
     assert!(changes(&plan(&view)).values().flatten().all(|home| !home.pinned));
 }

@@ -120,6 +120,9 @@ fn needs_home(view: &ClusterView, shard: &ShardView) -> bool {
     let serves =
         |node: &NodeView| is_well(node) && !is_eligible(view, node) && node.servers.contains(&shard.server);
     let is_kept = home.is_none() && owner.is_some_and(serves);
+    // A dead owner that still renews it may be cut off from the catalog alone. Few such shards move at once.
+    let is_renewed = owner.is_some_and(|owner| !owner.live);
+    let is_kept = is_kept || is_renewed;
     shard.state != CatalogShardState::Offline && !has_live && !is_kept && somebody
 }
 

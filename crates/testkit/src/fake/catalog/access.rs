@@ -67,8 +67,11 @@ impl FakeCatalog {
             if !there.is_zero() {
                 tokio::time::sleep(there).await;
             }
-            let outage =
-                if process.life() == Life::CutOff { Some(Outage::Hangs) } else { db.lock().faults.outage };
+            let outage = {
+                let faults = &db.lock().faults;
+                let cut_off = process.life() == Life::CutOff || faults.cut_off == Some(process.number);
+                if cut_off { Some(Outage::Hangs) } else { faults.outage }
+            };
             let result = match outage {
                 Some(Outage::Refuses) => Err(StoreError::new(ErrorClass::Unavailable, "connection refused")),
                 Some(Outage::Hangs) => {

@@ -30,6 +30,8 @@ pub struct CatalogFaults {
     pub lost_after: u32,
     /// It is out of reach.
     pub outage: Option<Outage>,
+    /// It answers no call of this process.
+    pub cut_off: Option<usize>,
 }
 
 impl CatalogFaults {
@@ -48,6 +50,7 @@ impl CatalogFaults {
             lost_before: 0,
             lost_after: 0,
             outage: None,
+            cut_off: None,
         }
     }
 

@@ -1,15 +1,18 @@
 //! Disturbs the catalog.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
-    during::{catalog_trouble, some_node},
-    served,
+    during::{catalog_trouble, some_node, trouble},
+    even, served,
 };
 use crate::{
     fake::{CatalogFaults, Dice, Outage},
     sim::world::World,
 };
+
+/// So soon all nodes see that a node's counter moves again.
+const SEEN_AGAIN_WITHIN: Duration = Duration::from_secs(4);
 
 /// The catalog is out of reach. A node may fail meanwhile.
 pub async fn is_away(world: &Arc<World>, dice: &mut Dice) {
@@ -43,6 +46,32 @@ pub async fn is_away(world: &Arc<World>, dice: &mut Dice) {
             db.lock().faults.read_ms = (1, 4);
         }
         world.cluster().catalog.lock().faults = CatalogFaults::none();
+    })
+    .await;
+}
+
+/// A node does not reach the catalog, and goes on with all else. No shard moves for that.
+pub async fn is_cut_off(world: &Arc<World>, dice: &mut Dice) {
+    if dice.chance(800) {
+        served::wait_for_calm(world).await;
+    }
+    let Some(number) = some_node(world, dice).map(|node| node.process.number) else { return };
+    trouble(world, format!("process {number} does not reach the catalog"), async {
+        let assigned = || world.cluster().catalog.lock().assigned.len();
+        let stays = served::is_calm_but_for_this(world) && even::uneven(world).is_none();
+        let before = assigned();
+        world.cluster().catalog.lock().faults.cut_off = Some(number);
+        let span = dice.millis((3_000, 20_000));
+        tokio::time::sleep(span).await;
+        world.cluster().catalog.lock().faults.cut_off = None;
+        if stays {
+            tokio::time::sleep(SEEN_AGAIN_WITHIN).await;
+            world.cluster().coverage().cut_from_catalog += 1;
+            if assigned() > before {
+                let what = format!("shards move because process {number} did not reach the catalog");
+                world.blame("MOVES-BOUNDED", what);
+            }
+        }
     })
     .await;
 }

@@ -19,6 +19,8 @@ pub enum Fault {
     CutServer,
     /// A node reaches neither the catalog nor any server.
     CutOff,
+    /// A node does not reach the catalog. It reaches all else.
+    CutCatalog,
     /// The catalog is out of reach. A node may fail meanwhile.
     CatalogAway,
     /// The catalog goes back to an earlier state, and then forward again.
@@ -62,7 +64,8 @@ impl Fault {
             77..83 => Self::Pin,
             83..87 => Self::Drain,
             87..92 => Self::ChangeShards,
-            92..97 => Self::LosesCommits,
+            92..96 => Self::LosesCommits,
+            96..98 => Self::CutCatalog,
             _ => Self::Nothing,
         }
     }

@@ -58,6 +58,7 @@ async fn disturb(world: &Arc<World>, dice: &mut Dice, fault: Fault) {
         Fault::Cut => cut(world, dice).await,
         Fault::CutServer => cut_server(world, dice).await,
         Fault::CutOff => cut_off(world, dice).await,
+        Fault::CutCatalog => catalog::is_cut_off(world, dice).await,
         Fault::CatalogAway => catalog::is_away(world, dice).await,
         Fault::CatalogGoesBack => catalog::goes_back(world, dice).await,
         Fault::CatalogTrouble => catalog::is_sick(world, dice).await,
@@ -206,24 +207,34 @@ async fn engine_stands_still(world: &Arc<World>, dice: &mut Dice) {
 async fn cut(world: &Arc<World>, dice: &mut Dice) {
     let members = world.alive();
     let numbers: Vec<usize> = members.iter().map(|node| node.process.number).collect();
-    let Some(one) = some_node(world, dice).map(|node| node.process.number) else { return };
+    let Some(one) = some_node(world, dice) else { return };
+    let number = one.process.number;
     let others: Vec<usize> = match dice.chance(500) {
-        true => numbers.iter().copied().filter(|number| *number != one).collect(),
+        true => numbers.iter().copied().filter(|other| *other != number).collect(),
         false => vec![*dice.pick(&numbers)],
     };
     let direction = dice.below(3);
     let ways = others.iter().flat_map(|other| match direction {
-        0 => vec![(one, *other)],
-        1 => vec![(*other, one)],
-        _ => vec![(one, *other), (*other, one)],
+        0 => vec![(number, *other)],
+        1 => vec![(*other, number)],
+        _ => vec![(number, *other), (*other, number)],
     });
     let ways: Vec<(usize, usize)> = ways.filter(|(from, to)| from != to).collect();
     world.cluster().coverage().cuts += ways.len() as u64;
+    // Two nodes never vote one out.
+    let is_alone = others.len() > 1 && others.len() + 1 == numbers.len() && direction == 2;
     trouble(world, format!("ways are cut: {ways:?}"), async {
+        let look = is_alone.then(|| served::Look::begin(world, &one));
         world.cluster().network.cut(&ways);
         let range = *dice.pick(&[(300, 4_000), (4_000, 30_000)]);
         let span = dice.millis(range);
-        tokio::time::sleep(span).await;
+        match look.filter(|_| span > served::OUTVOTED_WITHIN) {
+            Some(look) => {
+                look.end(world, served::OUTVOTED_WITHIN).await;
+                tokio::time::sleep(span - served::OUTVOTED_WITHIN).await;
+            }
+            None => tokio::time::sleep(span).await,
+        }
         world.cluster().network.heal();
     })
     .await;

@@ -153,6 +153,8 @@ pub struct ClusterCoverage {
     pub cuts: u64,
     /// Nodes that were cut off from a server.
     pub cut_servers: u64,
+    /// Nodes that were cut off from the catalog while all else was well.
+    pub cut_from_catalog: u64,
     /// Shards that operators pinned.
     pub pinned: u64,
     /// Nodes that operators drained.
@@ -185,6 +187,7 @@ impl ClusterCoverage {
         self.gone_back += other.gone_back;
         self.cuts += other.cuts;
         self.cut_servers += other.cut_servers;
+        self.cut_from_catalog += other.cut_from_catalog;
         self.pinned += other.pinned;
         self.drained += other.drained;
         self.shards_changed += other.shards_changed;
@@ -209,6 +212,7 @@ impl ClusterCoverage {
             ("a catalog that went back", self.gone_back, 10),
             ("a way between nodes that was cut", self.cuts, 30),
             ("a node that was cut off from a server", self.cut_servers, 20),
+            ("a node that was cut off from the catalog alone", self.cut_from_catalog, 2),
             ("a pinned shard", self.pinned, 30),
             ("a drained node", self.drained, 20),
             ("a shard that was added, drained or removed", self.shards_changed, 30),
