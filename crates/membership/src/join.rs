@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use forebay_store::{Catalog, CatalogNode, Joined, StoreError};
+use forebay_store::{Catalog, CatalogNode, Joined, Sighting, StoreError, Versions};
+use forebay_types::{NodeName, is_loopback};
 
 use crate::until_answered::until_answered;
 
@@ -18,6 +19,56 @@ pub enum JoinError {
     /// A living process has the name.
     #[error("another process that lives has the name {0} (node.name): give each node a name of its own")]
     NameTaken(String),
+    /// A living node has the address.
+    #[error(
+        "node {0} lives and has the address {1} as well: each node has an address of its own, by which others \
+         find it (node.peer, node.advertise)"
+    )]
+    AddressTaken(NodeName, String),
+    /// A living node is on this machine, and this one is not, or the other way round.
+    #[error(
+        "node {0} lives, others find it at {1}, and this one at {2}: one of them is an address that only its \
+         own machine reaches (node.peer, node.advertise)"
+    )]
+    AddressElsewhere(NodeName, String, String),
+}
+
+/// Refuses an address that would lead others to another node, or nowhere. A row that a dead node left is no
+/// hindrance: its counter is watched, as that of a name.
+pub async fn check_address(
+    catalog: &dyn Catalog,
+    node: &CatalogNode,
+    known: Versions,
+) -> Result<(), JoinError> {
+    let conflicts = async || {
+        let nodes = until_answered(|| catalog.read(known)).await?.nodes;
+        let others = nodes.into_iter().filter(|other| other.name != node.name);
+        Ok::<Vec<CatalogNode>, StoreError>(others.filter(|other| conflict(node, other).is_some()).collect())
+    };
+    let before = conflicts().await?;
+    if before.is_empty() {
+        return Ok(());
+    }
+    tracing::info!("other nodes had addresses that exclude this one's; waiting to see that they are dead");
+    tokio::time::sleep(NAME_FREE_AFTER).await;
+    let sighting = |node: &CatalogNode| Sighting { incarnation: node.incarnation, beats: node.beats };
+    let stands_still = |now: &CatalogNode| {
+        before.iter().any(|before| before.name == now.name && sighting(before) == sighting(now))
+    };
+    let alive = conflicts().await?.into_iter().find(|now| !stands_still(now));
+    alive.and_then(|other| conflict(node, &other)).map_or(Ok(()), Err)
+}
+
+/// Why two nodes can't both be at their addresses.
+fn conflict(node: &CatalogNode, other: &CatalogNode) -> Option<JoinError> {
+    let (own, others) = (node.peer_address.clone(), other.peer_address.clone());
+    match () {
+        () if own == others => Some(JoinError::AddressTaken(other.name.clone(), others)),
+        () if is_loopback(&own) != is_loopback(&others) => {
+            Some(JoinError::AddressElsewhere(other.name.clone(), others, own))
+        }
+        () => None,
+    }
 }
 
 /// Takes the node's name. Where another process has it, its counter is watched: one that moves keeps the

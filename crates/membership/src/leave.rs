@@ -31,7 +31,7 @@ impl Member {
     }
 
     /// Returns whether the catalog has this node no more.
-    async fn remove_row(&self) -> bool {
+    pub(crate) async fn remove_row(&self) -> bool {
         let Membership { catalog, node, .. } = &self.setup;
         let left = catalog.leave(&node.name, node.incarnation).await;
         if let Err(error) = &left {

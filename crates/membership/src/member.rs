@@ -31,7 +31,7 @@ use crate::{
     cluster_task::{ClusterTask, Leaving},
     duties,
     followed::Followed,
-    join::{JoinError, join},
+    join::{JoinError, check_address, join},
     links::ClusterLinks,
     peer_reach::PeerReach,
     planted::{self, Bug},
@@ -104,7 +104,14 @@ impl Membership {
         };
         member.wait_for_first_look().await;
         member.setup.node.report = member.report(&member.sights().await.unwrap_or_default());
-        join(&*member.setup.catalog, &member.setup.node).await?;
+        let (catalog, known) = (member.setup.catalog.clone(), member.copy.known());
+        check_address(&*catalog, &member.setup.node, known).await?;
+        join(&*catalog, &member.setup.node).await?;
+        // Another node may have joined at the same moment.
+        if let Err(error) = check_address(&*catalog, &member.setup.node, known).await {
+            member.remove_row().await;
+            return Err(error);
+        }
         tracing::info!("joined the cluster as {}", member.own);
         let run = async move {
             member.run(asked_to_leave).await;

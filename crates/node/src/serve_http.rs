@@ -54,7 +54,7 @@ fn keeper(
     member: Option<&Joining>,
 ) -> Result<Keeper, NoRandomNumbers> {
     let own = random_bytes::<32>()?;
-    let secret = config.peer_secret.as_ref().map_or(&own[..], |secret| secret.reveal().as_bytes());
+    let secret = config.peer_secrets.first().map_or(&own[..], |secret| secret.reveal().as_bytes());
     let cookies = Cookies::new(info.certificates.http().is_some(), info.http.port(), &[secret]);
     let sessions = Sessions::new(member.map(Joining::catalog), info.clock.clone());
     let proxies = Proxies::new(&config.http_access.trusted_proxies);

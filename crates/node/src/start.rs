@@ -364,7 +364,7 @@ async fn policies(
 /// What signs page tokens: the secret of the cluster. Nodes with a list of shards of their own have none;
 /// those that share the list share the addresses of the shards, with their passwords.
 fn page_tokens(config: &Config, clock: Arc<dyn Clock>) -> PageTokens {
-    if let Some(secret) = &config.peer_secret {
+    if let Some(secret) = config.peer_secrets.first() {
         return PageTokens::new(&[secret.reveal().as_bytes()], clock);
     }
     let address = |shard: &ShardConfig| match &shard.url {

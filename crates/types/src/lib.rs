@@ -1,5 +1,6 @@
 //! The vocabulary of Forebay: what every other crate names. No I/O, no async, no SQL, no protobuf.
 
+mod address;
 mod clock;
 mod error;
 mod failure;
@@ -16,6 +17,7 @@ mod schedule;
 mod settings;
 mod time;
 
+pub use address::is_loopback;
 pub use clock::{Clock, SystemClock};
 pub use error::{Elsewhere, Fate, Reason, Refusal};
 pub use failure::{Failure, FailureCause};

@@ -27,6 +27,7 @@ mod pauses;
 mod peers;
 mod repeats;
 mod servers;
+mod set_ups;
 mod settings;
 mod shards;
 mod slow;

@@ -59,6 +59,17 @@ impl Nodes {
         (Self::on(&through, &fresh(server, shards).await, nodes).await, way)
     }
 
+    /// The same with a proxy between one node and the catalog.
+    pub async fn with_way_of(node: usize, kind: Kind, nodes: usize, shards: usize) -> (Self, Proxy) {
+        let server = servers::shared(kind).await;
+        let catalog = server.fresh_url().await;
+        let cluster = Self::on(&catalog, &fresh(server, shards).await, nodes).await;
+        let way = Proxy::of_url(&catalog).await;
+        let text = fs::read_to_string(cluster.config(node)).unwrap();
+        fs::write(cluster.config(node), text.replace(&catalog, &way.through(&catalog))).unwrap();
+        (cluster, way)
+    }
+
     /// An empty cluster of so many nodes, with its catalog and its shards in these databases.
     pub async fn on(catalog: &str, urls: &[String], nodes: usize) -> Self {
         Self::at(vec![Place::default(); nodes], catalog, urls).await

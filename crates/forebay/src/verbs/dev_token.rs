@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use forebay_access::{Grant, Namespaces, Scopes};
-use forebay_node::config::{Config, is_loopback};
+use forebay_node::config::Config;
+use forebay_types::is_loopback;
 
 use super::token;
 use crate::failure::Failure;

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 
 use super::Operator;
 use crate::{
-    config::{Config, Secret},
+    config::Config,
     connections::ConnectionCap,
     history::History,
     listen::{BindError, host_name, listen, reachable},
@@ -101,8 +101,7 @@ impl Joining {
             beats: 0,
             report: NodeReport::default(),
         };
-        let secret = config.peer_secret.clone().unwrap_or_else(|| Secret::new(""));
-        let credentials = Credentials::new(begun.cluster, secret);
+        let credentials = Credentials::new(begun.cluster, config.peer_secrets.clone());
         let links =
             PeerLinks::new(&node.peer_address, Dial::new(tls), credentials.clone(), config.forward_bytes);
         let links = Arc::new(links);

@@ -1,8 +1,9 @@
 //! `[access]`: who may do what, and whether strangers may do everything.
 
-use std::{collections::BTreeSet, net::IpAddr, path::PathBuf};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use forebay_access::Grant;
+use forebay_types::is_loopback;
 
 use super::{file::AccessKeys, values::Config};
 use crate::{
@@ -88,13 +89,6 @@ pub(super) fn refuse(exposed: &[String], insecure: bool, errors: &mut Vec<String
     }
 }
 
-/// Whether only this machine reaches an address. Of a name that is not known.
-pub fn is_loopback(address: &str) -> bool {
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,18 +97,6 @@ mod tests {
         let shard = "[[shard]]\nid = 1\nurl = \"sqlite://0001.db\"\n";
         Config::parse(&format!("{text}\n{shard}"), [], Vec::new())
             .map_or_else(|error| error.0, |_| Vec::new())
-    }
-
-    #[test]
-    fn only_this_machine_reaches_loopback() {
-        for address in ["127.0.0.1:7420", "127.8.0.1:0", "[::1]:7420", "localhost:1"] {
-            assert!(is_loopback(address), "{address}");
-        }
-        for address in
-            ["0.0.0.0:7420", "[::]:7420", "10.0.0.1:1", "queue1:7420", "localhost.x:1", "128.0.0.1:1"]
-        {
-            assert!(!is_loopback(address), "{address}");
-        }
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         errors.push(format!("node.grpc and node.http are the same port: {grpc} and {http}"));
     }
     let ports = [("node.grpc", grpc.as_str()), ("node.http", http.as_str())];
-    let Cluster { catalog, name, peer, peer_secret, advertise_clients } =
+    let Cluster { catalog, name, peer, peer_secrets, advertise_clients } =
         cluster(file.catalog, &mut node, secrets.peer_secret, ports, errors);
     let http_access = super::http::http(file.http, errors);
     let tls = tls(file.tls, errors);
@@ -82,7 +82,7 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         policies_file: None,
         name,
         peer,
-        peer_secret,
+        peer_secrets,
         advertise_clients,
         advertise: node.advertise.map(|text| address("node.advertise", Some(text), "", errors)),
         allow_not_durable: node.allow_not_durable.unwrap_or(false),

@@ -1,6 +1,6 @@
 //! Checks what concerns a cluster with a catalog.
 
-use forebay_types::{NodeName, ShardId};
+use forebay_types::{NodeName, ShardId, is_loopback};
 
 use super::{
     addresses::{address, overlap},
@@ -22,7 +22,7 @@ pub(super) struct Cluster {
     /// Where to serve other nodes.
     pub peer: String,
     /// What nodes show each other.
-    pub peer_secret: Option<Secret>,
+    pub peer_secrets: Vec<Secret>,
     /// Where clients reach this node.
     pub advertise_clients: Option<String>,
 }
@@ -44,27 +44,18 @@ pub(super) fn cluster(
     });
     let peer = address("node.peer", node.peer.take(), "127.0.0.1:7422", errors);
     let file = node.peer_secret_file.take();
-    let peer_secret = secret.or_else(|| secret_file("node.peer_secret_file", file?, errors));
+    let secret = secret.or_else(|| secret_file("node.peer_secret_file", file?, errors));
+    let peer_secrets = secret.map(|secret| secret.lines()).unwrap_or_default();
+    if let Some(catalog) = &catalog {
+        check_advertised(catalog, node.advertise.as_deref().unwrap_or(&peer), errors);
+    }
     if catalog.is_some() {
         for (key, other) in ports {
             if overlap(&peer, other) {
                 errors.push(format!("node.peer and {key} are the same port: {peer} and {other}"));
             }
         }
-        match &peer_secret {
-            None => errors.push(
-                "node.peer_secret_file (or FOREBAY_PEER_SECRET) is missing: the nodes of a cluster share a \
-                 secret"
-                    .to_owned(),
-            ),
-            Some(secret) if secret.reveal().len() < SECRET_BYTES_MIN => {
-                errors.push(format!("node.peer_secret_file must hold at least {SECRET_BYTES_MIN} bytes"));
-            }
-            Some(secret) if !secret.reveal().bytes().all(|byte| byte.is_ascii_graphic()) => {
-                errors.push("node.peer_secret_file must hold printable ASCII characters only".to_owned());
-            }
-            Some(_) => {}
-        }
+        check_secrets(&peer_secrets, errors);
     }
     let name = node.name.take().and_then(|name| match name.parse() {
         Ok(name) => Some(name),
@@ -76,5 +67,33 @@ pub(super) fn cluster(
     let advertise_clients = node.advertise_clients.take();
     let advertise_clients =
         advertise_clients.map(|text| address("node.advertise_clients", Some(text), "", errors));
-    Cluster { catalog, name, peer, peer_secret, advertise_clients }
+    Cluster { catalog, name, peer, peer_secrets, advertise_clients }
+}
+
+fn check_secrets(secrets: &[Secret], errors: &mut Vec<String>) {
+    if secrets.is_empty() {
+        let what = "node.peer_secret_file (or FOREBAY_PEER_SECRET) is missing";
+        errors.push(format!("{what}: the nodes of a cluster share a secret"));
+    }
+    if secrets.iter().any(|secret| secret.reveal().len() < SECRET_BYTES_MIN) {
+        let what = "node.peer_secret_file must hold at least";
+        errors.push(format!("{what} {SECRET_BYTES_MIN} bytes in each line, which is one secret"));
+    }
+    if secrets.iter().any(|secret| !secret.reveal().bytes().all(|byte| byte.is_ascii_graphic())) {
+        errors.push("node.peer_secret_file must hold printable ASCII characters only".to_owned());
+    }
+}
+
+/// Other nodes find this one by its address in the catalog. Where the catalog is on another machine, they may
+/// be on others too.
+fn check_advertised(catalog: &ShardUrl, address: &str, errors: &mut Vec<String>) {
+    let ShardUrl::MySql(url) = catalog else { return };
+    let server = url.trim_start_matches("mysql://").split(['/', '?']).next().unwrap_or_default();
+    let server = server.rsplit_once('@').map_or(server, |(_, server)| server);
+    if is_loopback(address) && !is_loopback(server) {
+        errors.push(format!(
+            "other nodes can't reach this one at {address}, its address in the catalog: set node.peer to an \
+             address of this machine, or node.advertise"
+        ));
+    }
 }

@@ -18,7 +18,6 @@ mod traces;
 mod urls;
 mod values;
 
-pub use access::is_loopback;
 pub use http::HttpAccess;
 pub use load::Flags;
 pub use log_filter::log_filter;

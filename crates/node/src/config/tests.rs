@@ -249,19 +249,23 @@ fn a_url_that_the_driver_refuses_is_found() {
 
 #[test]
 fn a_cluster_needs_a_catalog_a_secret_and_a_port() {
-    let catalog = "[catalog]\nurl = \"mysql://forebay@db1:3306/forebay_catalog\"\n";
+    let catalog = "[catalog]\nurl = \"mysql://forebay@127.0.0.1:3306/forebay_catalog\"\n";
     let secret = ("FOREBAY_PEER_SECRET", "sixteen-bytes-or-more");
     let config = parse(catalog, &[secret, ("FOREBAY_NAME", "queue1")], vec![]).unwrap();
     assert!(config.catalog.is_some() && config.shards.is_empty(), "the catalog names the shards");
     assert_eq!(config.name.unwrap().as_str(), "queue1");
     assert_eq!(config.peer, "127.0.0.1:7422");
-    assert!(!format!("{:?}", config.peer_secret.unwrap()).contains("sixteen"));
+    assert!(!format!("{:?}", config.peer_secrets).contains("sixteen"));
     let wrong = |text: &str, variables: &[(&str, &str)], says: &str| {
         let errors = parse(text, variables, vec![]).err().unwrap();
         assert!(errors.iter().any(|error| error.starts_with(says)), "{says}: {errors:?}");
     };
     wrong(catalog, &[], "node.peer_secret_file (or FOREBAY_PEER_SECRET) is missing");
-    wrong(catalog, &[("FOREBAY_PEER_SECRET", "short")], "node.peer_secret_file must hold at least 16 bytes");
+    wrong(
+        catalog,
+        &[("FOREBAY_PEER_SECRET", "short")],
+        "node.peer_secret_file must hold at least 16 bytes in each line",
+    );
     wrong(
         catalog,
         &[("FOREBAY_PEER_SECRET", "sixteen bytes or more")],
@@ -274,6 +278,17 @@ fn a_cluster_needs_a_catalog_a_secret_and_a_port() {
     );
     wrong(catalog, &[secret, ("FOREBAY_NAME", "queue 1")], "node.name: a node's name has letters");
     wrong("[catalog]\nurl = \"postgres://db/x\"\n", &[secret], "catalog.url must begin with");
+    let elsewhere = "[catalog]\nurl = \"mysql://forebay:p%2Fw@db1:3306/c\"\n";
+    wrong(elsewhere, &[secret], "other nodes can't reach this one at 127.0.0.1:7422");
+    wrong(
+        elsewhere,
+        &[secret, ("FOREBAY_PEER", "0.0.0.0:7422"), ("FOREBAY_ADVERTISE", "localhost:7422")],
+        "other nodes can't reach this one at localhost:7422",
+    );
+    let reached = [secret, ("FOREBAY_PEER", "0.0.0.0:7422"), ("FOREBAY_ADVERTISE", "queue1:7422")];
+    assert!(parse(elsewhere, &reached, vec![]).is_ok());
+    let two = [("FOREBAY_PEER_SECRET", "sixteen-bytes-or-more\nthe-one-before-it")];
+    assert_eq!(parse(catalog, &two, vec![]).unwrap().peer_secrets.len(), 2);
     wrong("[catalog]\nuri = \"x\"\n", &[secret], "catalog.uri: unknown field");
 }
 

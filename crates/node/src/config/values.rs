@@ -34,8 +34,9 @@ pub struct Config {
     pub name: Option<NodeName>,
     /// Where to serve other nodes of the cluster, `host:port`.
     pub peer: String,
-    /// What nodes of the cluster show each other.
-    pub peer_secret: Option<Secret>,
+    /// What nodes of the cluster show each other: this node shows the first, and takes any. The others are
+    /// there while the secret is changed. Empty: there is no cluster.
+    pub peer_secrets: Vec<Secret>,
     /// Where clients reach this node; `None`: the bound gRPC address.
     pub advertise_clients: Option<String>,
     /// Serve even on a database that may lose answered commits.
@@ -125,6 +126,11 @@ impl Secret {
     /// From the text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
+    }
+
+    /// Each line of the text.
+    pub(super) fn lines(&self) -> Vec<Self> {
+        self.0.lines().map(Self::new).collect()
     }
 
     /// The text, to log in with.

@@ -1,9 +1,14 @@
 //! What a call between nodes carries to show that the caller belongs to the cluster.
 
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
 use forebay_types::ClusterId;
-use subtle::ConstantTimeEq as _;
+use subtle::{Choice, ConstantTimeEq as _};
 use tonic::{
-    Request, Status,
+    Code, Request, Status,
     metadata::{MetadataMap, MetadataValue},
     service::Interceptor,
 };
@@ -23,19 +28,24 @@ const PROTOCOL_VERSION: u32 = 1;
 /// The oldest version that this program understands.
 const PROTOCOL_OLDEST: u32 = 1;
 
+/// The answer to a node that has another secret.
+const WRONG_SECRET: &str = "the secret of the cluster is wrong (node.peer_secret_file)";
+/// A caller with a wrong secret is logged so often: anybody may be one.
+const WRONG_SECRET_LOGGED_EVERY: Duration = Duration::from_secs(600);
+
 /// What every call between nodes carries.
 #[derive(Debug, Clone)]
 pub struct Credentials {
     /// The cluster of both nodes.
     cluster: String,
-    /// Known to its nodes alone.
-    secret: Secret,
+    /// Known to its nodes alone. The first is shown to others, and each of them is taken.
+    secrets: Vec<Secret>,
 }
 
 impl Credentials {
-    /// For the nodes of a cluster.
-    pub fn new(cluster: ClusterId, secret: Secret) -> Self {
-        Self { cluster: cluster.to_string(), secret }
+    /// For the nodes of a cluster. The first secret is shown to others, and each of them is taken.
+    pub fn new(cluster: ClusterId, secrets: Vec<Secret>) -> Self {
+        Self { cluster: cluster.to_string(), secrets }
     }
 
     /// Adds them to a call.
@@ -44,7 +54,7 @@ impl Credentials {
             MetadataValue::try_from(text).map_err(|_| Status::internal("a credential is not valid text"))
         };
         metadata.insert(CLUSTER, text(self.cluster.clone())?);
-        let mut secret = text(format!("Bearer {}", self.secret.reveal()))?;
+        let mut secret = text(format!("Bearer {}", self.secrets.first().map_or("", Secret::reveal)))?;
         secret.set_sensitive(true);
         metadata.insert(SECRET, secret);
         metadata.insert(PROTOCOL, MetadataValue::from(PROTOCOL_VERSION));
@@ -57,10 +67,9 @@ impl Credentials {
         let secret = text(SECRET).strip_prefix("Bearer ").unwrap_or_default();
         // The secret first: who does not know it learns nothing else, nor by the duration how much of it is
         // right.
-        if !bool::from(secret.as_bytes().ct_eq(self.secret.reveal().as_bytes())) {
-            return Err(Status::unauthenticated(
-                "the secret of the cluster is wrong (node.peer_secret_file)",
-            ));
+        let is_one = |is_one: Choice, own: &Secret| is_one | secret.as_bytes().ct_eq(own.reveal().as_bytes());
+        if !bool::from(self.secrets.iter().fold(Choice::from(0), is_one)) {
+            return Err(Status::unauthenticated(WRONG_SECRET));
         }
         if text(CLUSTER) != self.cluster {
             let cluster = &self.cluster;
@@ -89,25 +98,52 @@ impl Interceptor for AddCredentials {
 
 /// Checks the credentials of the calls to a server.
 #[derive(Debug, Clone)]
-pub struct CheckCredentials(pub Credentials);
+pub struct CheckCredentials {
+    /// The cluster's.
+    credentials: Credentials,
+    /// When a wrong secret was logged last.
+    logged: Arc<Mutex<Option<Instant>>>,
+}
+
+impl CheckCredentials {
+    /// Checks for these.
+    pub fn new(credentials: Credentials) -> Self {
+        Self { credentials, logged: Arc::default() }
+    }
+
+    /// The other side logs that it is refused, and by whom.
+    fn log_wrong_secret(&self) {
+        let logged = &mut *self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.is_none_or(|at| at.elapsed() >= WRONG_SECRET_LOGGED_EVERY) {
+            *logged = Some(Instant::now());
+            tracing::warn!(
+                "a caller at the port for other nodes has a wrong secret of the cluster \
+                 (node.peer_secret_file); if it is a node, its log names this one"
+            );
+        }
+    }
+}
 
 impl Interceptor for CheckCredentials {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        self.0.check(request.metadata())?;
-        Ok(request)
+        let checked = self.credentials.check(request.metadata());
+        if checked.as_ref().is_err_and(|status| status.code() == Code::Unauthenticated) {
+            self.log_wrong_secret();
+        }
+        checked.map(|()| request)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tonic::Code;
-
     use super::*;
 
     #[test]
     fn only_calls_of_the_cluster_pass() {
-        let of = |cluster: u8, secret: &str| Credentials::new(ClusterId([cluster; 16]), Secret::new(secret));
-        let ours = of(1, "right");
+        let of = |cluster: u8, secret: &str| {
+            Credentials::new(ClusterId([cluster; 16]), secret.lines().map(Secret::new).collect())
+        };
+        let ours = of(1, "right\nolder");
         let check = |caller: Credentials, change: fn(&mut MetadataMap)| {
             let mut metadata = MetadataMap::new();
             caller.add(&mut metadata).unwrap();
@@ -115,6 +151,7 @@ mod tests {
             ours.check(&metadata).map_err(|status| status.code())
         };
         assert_eq!(check(of(1, "right"), |_| {}), Ok(()));
+        assert_eq!(check(of(1, "older\nright"), |_| {}), Ok(()), "while the secret is changed");
         assert_eq!(check(of(1, "wrong"), |_| {}), Err(Code::Unauthenticated));
         assert_eq!(check(of(1, "righ"), |_| {}), Err(Code::Unauthenticated));
         assert_eq!(check(of(2, "right"), |_| {}), Err(Code::FailedPrecondition));

@@ -1,7 +1,11 @@
 //! Questions to other nodes, and the calls that are passed on to them. The two have separate connections: an
 //! answer on which the owner of a shard depends does not wait behind other tenants' items.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers};
@@ -37,6 +41,8 @@ pub struct PeerLinks {
     control: Channels,
     /// For calls that are passed on.
     bulk: Channels,
+    /// Why nodes refuse this one, by address, as it was logged.
+    refusals: Mutex<BTreeMap<String, String>>,
 }
 
 impl PeerLinks {
@@ -44,7 +50,7 @@ impl PeerLinks {
     pub fn new(own: impl Into<String>, dial: Dial, credentials: Credentials, forward_bytes: usize) -> Self {
         let control = Channels::new(dial.clone(), credentials.clone(), CONTROL_KEEPALIVE_TIMEOUT, 0);
         let bulk = Channels::new(dial, credentials, BULK_KEEPALIVE_TIMEOUT, forward_bytes);
-        Self { own: own.into(), control, bulk }
+        Self { own: own.into(), control, bulk, refusals: Mutex::default() }
     }
 
     /// The address of this node.
@@ -79,7 +85,29 @@ impl PeerLinks {
             }
             Some(answer.map(Response::into_inner))
         };
-        tokio::time::timeout(timeout, asked).await.ok().flatten()
+        let answer = tokio::time::timeout(timeout, asked).await.ok().flatten();
+        if let Some(answer) = &answer {
+            self.note(address, answer.as_ref().err());
+        }
+        answer
+    }
+
+    /// A node that refuses this one says so to each call. It is logged once.
+    fn note(&self, address: &str, answer: Option<&Status>) {
+        let refused = answer
+            .filter(|status| matches!(status.code(), Code::Unauthenticated | Code::FailedPrecondition))
+            .map(|status| status.message().to_owned());
+        let refusals = &mut *self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(why) = refused else {
+            if refusals.remove(address).is_some() {
+                tracing::info!("the node at {address} takes calls of this node again");
+            }
+            return;
+        };
+        if refusals.get(address) != Some(&why) {
+            tracing::error!("the node at {address} refuses all calls of this node: {why}");
+            refusals.insert(address.to_owned(), why);
+        }
     }
 }
 
@@ -107,6 +135,8 @@ impl ClusterLinks for PeerLinks {
     }
 
     fn retain(&self, addresses: &[&str]) {
+        let refusals = &mut *self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.retain(|address, _| addresses.contains(&address.as_str()));
         self.control.retain(addresses);
         self.bulk.retain(addresses);
     }

@@ -257,7 +257,7 @@ pub fn serve(
 ) -> PeerServing {
     let calls = PeerCalls { engine, catalog_changed, history, traces };
     let service = PeerServiceServer::new(calls).max_decoding_message_size(MESSAGE_BYTES_MAX);
-    let service = InterceptedService::new(service, CheckCredentials(credentials));
+    let service = InterceptedService::new(service, CheckCredentials::new(credentials));
     let router = Server::builder()
         .max_concurrent_streams(CALLS_PER_CONNECTION)
         .http2_keepalive_interval(Some(KEEPALIVE))

@@ -27,7 +27,7 @@ fn the_service_reads_its_secrets_from_credentials() {
     let config = Config::parse(&read("deploy/config/cluster.toml"), variables, vec![]);
     let config = config.unwrap_or_else(|error| panic!("{:?}", error.0));
     assert_eq!(config.mysql_password.unwrap().reveal(), "sixteen-bytes-mysql_password");
-    assert_eq!(config.peer_secret.unwrap().reveal(), "sixteen-bytes-peer_secret");
+    assert_eq!(config.peer_secrets[0].reveal(), "sixteen-bytes-peer_secret");
 }
 
 #[test]

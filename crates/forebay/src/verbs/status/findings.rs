@@ -1,8 +1,9 @@
 //! What is wrong in what was seen, and what to look at.
 
-use std::{collections::BTreeMap, net::IpAddr, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use forebay_client::{OperationShard, Side, TopicFigures};
+use forebay_types::is_loopback;
 
 use super::picture::{Picture, TOPICS_MAX};
 use crate::{output, verbs::severity::Severity};
@@ -166,12 +167,6 @@ fn insecure(seen: &Picture) -> Vec<Finding> {
         wrong.push(finding(Severity::Warning, "no_tls", what, "forebay check certificate --help"));
     }
     wrong
-}
-
-fn is_loopback(addr: &str) -> bool {
-    let rest = addr.split_once("://").map_or(addr, |(_, rest)| rest);
-    let host = rest.rsplit_once(':').map_or(rest, |(host, _)| host).trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 fn token(seen: &Picture) -> Vec<Finding> {
