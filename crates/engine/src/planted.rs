@@ -40,6 +40,8 @@ pub enum Bug {
     DueEarly,
     /// A row that can't be stored fails its whole batch.
     PoisonFailsAll,
+    /// A row that the database refuses is told to its caller before the fence is read.
+    RefusedUnread,
     /// A new item is handed to a waiting poll although a better one is there.
     HandsOffTooEarly,
     /// A new item of a paused topic is handed to a waiting poll.

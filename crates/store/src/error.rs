@@ -2,7 +2,7 @@
 
 /// How to handle an error. `mysql/error.rs` and `sqlite/error.rs` map the databases' numbers to classes.
 ///
-/// The first three classes leave the connection usable and the batch certainly rolled back. After any other
+/// The first four classes leave the connection usable and the batch certainly rolled back. After any other
 /// class, a writer connects again and reads the fence before it repeats the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
@@ -10,6 +10,9 @@ pub enum ErrorClass {
     Replay,
     /// A row cannot be stored. Find it by halving the batch.
     Poison,
+    /// A row has a key that is there already. The owner gives each key out once: so the shard has another
+    /// owner, or its fence is behind its rows.
+    Duplicate,
     /// The disk is full. Refuse new items and try again later.
     DiskFull,
     /// The schema is missing, has an unsupported version, or holds rows that this program never writes. At

@@ -51,7 +51,8 @@ pub trait Shard: Send + Sync + 'static {
     async fn read_ahead(&self) -> Result<ReadAhead, StoreError>;
 
     /// Takes the shard over. It kills the old owner's connections. Then one transaction moves the fence to
-    /// the next epoch and writes the heartbeat.
+    /// the next epoch, raises its numbers to those of the shard's rows if it is behind them, and writes the
+    /// heartbeat.
     ///
     /// `seen` is an earlier observation of the caller. If the epoch, the batch number or the number of
     /// renewals has changed since, the claim fails with `Ok(None)` and changes nothing.
@@ -86,6 +87,8 @@ pub struct Claim {
 pub struct ShardConnections {
     /// The fence after the take-over.
     pub fence: Fence,
+    /// The fence as it was found, if it was behind the shard's rows: its numbers were raised to theirs.
+    pub behind: Option<Fence>,
     /// Writes batches.
     pub writer: Box<dyn Writer>,
     /// Renews the claim, on a connection of its own.

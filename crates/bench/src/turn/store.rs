@@ -149,6 +149,7 @@ impl Shard for NullShard {
         self.taken_over.fetch_add(1, Ordering::Relaxed);
         Ok(Some(ShardConnections {
             fence: Fence { epoch: 1, incarnation, batch: 1 << 20, marks },
+            behind: None,
             writer: Box::new(NullConnection(self.clone())),
             heartbeat: Box::new(NullConnection(self.clone())),
             reader: Arc::new(NullConnection(self.clone())),

@@ -184,6 +184,8 @@ pub struct ShardStatus {
     pub clock_offset_micros: i64,
     /// Settings of the server that may lose commits, or that are better changed, one sentence each.
     pub concerns: Vec<String>,
+    /// What it has lost, as this node found when it took it over, one sentence each.
+    pub losses: Vec<String>,
     /// The last failure, for people; empty if none.
     pub last_error: String,
     /// Where each sweep is, and how many rows it moved.

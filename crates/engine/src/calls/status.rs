@@ -33,6 +33,7 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         breaker_since_micros: since(slot.health.breaker_since()),
         clock_offset_micros: time.offset(slot.server).unwrap_or(0),
         concerns: slot.health.concerns().to_vec(),
+        losses: slot.health.losses(moment.at),
         last_error: slot.health.last_error().to_owned(),
         ..slot.owned().map(OwnedShard::status).unwrap_or_default()
     });

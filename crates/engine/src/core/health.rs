@@ -9,6 +9,11 @@ use forebay_types::{Monotonic, ShardId, Timestamp};
 use super::breaker::Breaker;
 use crate::{api::BreakerPhase, clock::Moment};
 
+/// So many losses of a shard are shown.
+const LOSSES_SHOWN: usize = 3;
+/// For so long.
+const LOSSES_SHOWN_FOR: Duration = Duration::from_secs(24 * 3_600);
+
 /// The health of one shard.
 pub(crate) struct Health {
     /// The shard's number.
@@ -33,6 +38,8 @@ pub(crate) struct Health {
     waits_for: Option<String>,
     /// What operators should know of the server's settings.
     concerns: Vec<String>,
+    /// What it lost, as take-overs of this node found.
+    losses: Vec<(Monotonic, String)>,
     /// Whether its items took part in the merge when it was last maintained.
     was_merged: bool,
     /// The last failure, for operators.
@@ -56,6 +63,7 @@ impl Health {
             lost_since: None,
             waits_for: None,
             concerns: Vec::new(),
+            losses: Vec::new(),
             was_merged: true,
             last_error: String::new(),
             clock_off: false,
@@ -140,6 +148,19 @@ impl Health {
     /// What operators should know of the server's settings.
     pub fn concerns(&self) -> &[String] {
         &self.concerns
+    }
+
+    /// A take-over found that it has lost something. Only the last few are shown.
+    pub fn has_lost(&mut self, losses: Vec<String>, at: Monotonic) {
+        self.losses.extend(losses.into_iter().map(|loss| (at, loss)));
+        let surplus = self.losses.len().saturating_sub(LOSSES_SHOWN);
+        self.losses.drain(..surplus);
+    }
+
+    /// What it lost lately.
+    pub fn losses(&self, at: Monotonic) -> Vec<String> {
+        let fresh = self.losses.iter().filter(|(since, _)| at.since(*since) < LOSSES_SHOWN_FOR);
+        fresh.map(|(_, loss)| loss.clone()).collect()
     }
 
     /// What the breaker lets through.

@@ -17,7 +17,7 @@ use crate::{
     invariant::broken,
     messages::shard::{ScanResult, ShardEvent, ShardOrder, Verdict},
     ownership,
-    shard::{BodiesRead, Committed, OwnedShard, Undone},
+    shard::{Committed, OwnedShard, Undone},
 };
 
 /// A server whose clock is further off is reported.
@@ -73,7 +73,9 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         }
         ShardEvent::ClaimLost => ownership::lost(core, index, false),
         ShardEvent::Renewed { began, server_time } => {
-            shard.renewed(began);
+            if shard.renewed(began) {
+                let _ = tasks.send(ShardOrder::TakeAnew { term: *term });
+            }
             health.answers(at);
             if let Some(server_time) = server_time {
                 vote(&mut core.time, *id, *server, health, (server_time, began));
@@ -84,10 +86,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
             fetched.into_iter().for_each(|name| core.topics.wake(name));
         }
         ShardEvent::Bodies { read, bodies } => {
-            let BodiesRead { failed, wrong_memory } = shard.bodies_read(read, or_strike(bodies, health, at));
-            if wrong_memory {
-                let _ = tasks.send(ShardOrder::TakeAnew { term: *term });
-            }
+            let failed = shard.bodies_read(read, or_strike(bodies, health, at), at);
             if let Some(lease) = failed {
                 delivery::lease_failed(core, index, lease);
             }
@@ -152,9 +151,12 @@ fn resolved(core: &mut Core, index: ShardIndex, verdict: Verdict, took: Duration
             let committed = shard.committed(last, at, took);
             self::committed(core, index, committed);
         }
-        Verdict::Unstorable { why, bad } => {
+        Verdict::Unstorable { why, bad, duplicate } => {
             metrics::counter!("forebay_poisoned_batches_total").increment(1);
-            let undone = shard.unstorable(&why, &bad, at);
+            let undone = match duplicate {
+                true => shard.duplicate(&why, at),
+                false => shard.unstorable(&why, &bad, at),
+            };
             self::undone(core, index, undone);
         }
         Verdict::DiskFull => {

@@ -42,7 +42,7 @@ pub(super) struct Claimed {
 impl Claimed {
     /// Begins to renew the claim. A load may take longer than a shard lease, so it comes after this.
     pub fn new(task: &ShardTask, owned: ShardConnections) -> Self {
-        let ShardConnections { fence, writer, heartbeat, reader: _ } = owned;
+        let ShardConnections { fence, writer, heartbeat, behind: _, reader: _ } = owned;
         let (generations, orders) = unbounded_channel();
         let (lost_sender, lost) = oneshot::channel();
         let renewals = Renewals {

@@ -1,6 +1,8 @@
 //! Commits a batch: repeats it as often as it takes, and finds out its outcome where that is unknown. This
 //! is the one place that retries.
 
+use std::time::Duration;
+
 use forebay_store::{Batch, CommitError, ErrorClass, Outcome, StoreError, Writer};
 use forebay_types::Monotonic;
 
@@ -15,10 +17,17 @@ const FAILURES_MAX: u32 = 8;
 /// The same for conflicts. Each may have waited for a lock for some seconds.
 const CONFLICTS_MAX: u32 = 32;
 
+/// After the shard was given up because a key was there already, such a row counts as one that can't be
+/// stored for so long: it was not the fence that was behind.
+const DUPLICATE_AGAIN: Duration = Duration::from_secs(60);
+
 /// What to do about a commit that failed.
 enum Failure {
     /// It is known how it ended.
     Ended(Verdict),
+    /// The database refuses a row. Nobody hears that before the fence is read: an owner that was replaced may
+    /// meet rows of the new one.
+    Refused(StoreError),
     /// Rolled back by a conflict: do the same again. `why` is for people.
     Repeat { why: String },
     /// Ask the store for the outcome.
@@ -36,6 +45,16 @@ struct Tries {
     conflicts: u32,
     /// At the fence.
     behind: u32,
+}
+
+/// Why the outcome of a batch is asked for.
+enum Cause {
+    /// A row is refused, and whether its key is there already.
+    Refused { duplicate: bool },
+    /// The disk is full.
+    DiskFull,
+    /// Something else.
+    Other,
 }
 
 impl Tries {
@@ -73,8 +92,12 @@ pub(super) async fn commit(
             return Verdict::Committed { last: batch.number };
         };
         sent |= matches!(error, CommitError::Unknown(_));
-        let (why, disk_full) = match failure(task, writer, batch, error, atomic).await {
+        let (why, cause) = match failure(task, batch, error) {
             Failure::Ended(verdict) => return verdict,
+            Failure::Refused(error) => {
+                let duplicate = error.class == ErrorClass::Duplicate;
+                (error.message, Cause::Refused { duplicate })
+            }
             Failure::Repeat { why } => {
                 tries.count(ErrorClass::Replay);
                 if tries.are_used_up() {
@@ -88,20 +111,15 @@ pub(super) async fn commit(
             }
             Failure::Resolve(error) => {
                 tries.count(error.class);
-                (error.message, error.class == ErrorClass::DiskFull)
+                let disk_full = error.class == ErrorClass::DiskFull;
+                (error.message, if disk_full { Cause::DiskFull } else { Cause::Other })
             }
             Failure::FenceMoved { why } => {
                 tries.behind += 1;
-                (why, false)
+                (why, Cause::Other)
             }
         };
-        if disk_full {
-            // Said once for all batches, by the event loop.
-            task.events.send(ShardEvent::NoRoom(why.clone()));
-        } else {
-            log_failure(task, batch.number, &why);
-            task.events.send(ShardEvent::Trouble(why.clone()));
-        }
+        tell(task, batch.number, &why, &cause);
         match resolve(task, writer, batch.number).await {
             Ok(Outcome::Committed) if on(Bug::ConfirmSkipped) => {
                 return Verdict::Committed { last: batch.number };
@@ -113,11 +131,12 @@ pub(super) async fn commit(
                 log_lost_batches(task, batch.number);
                 return Verdict::Foreign { sent };
             }
-            Ok(Outcome::NotCommitted) if disk_full => return Verdict::DiskFull,
-            Ok(Outcome::NotCommitted) if tries.are_used_up() => {
-                return give_up(task, batch.number, why, false);
-            }
             Ok(Outcome::NotCommitted) => {
+                if let Some(verdict) =
+                    not_committed(task, writer, batch, (why, cause, atomic), &mut tries).await
+                {
+                    return verdict;
+                }
                 // The old connection is dead and the fence has not moved: the COMMIT that was sent did not
                 // happen.
                 sent = false;
@@ -129,14 +148,63 @@ pub(super) async fn commit(
     }
 }
 
-/// What to do about an error.
-async fn failure(
-    task: &ShardTask,
+/// Says what happened, unless the event loop does: of a refused row, and of a full disk once for all
+/// batches.
+fn tell(task: &ShardTask, batch: u64, why: &str, cause: &Cause) {
+    match cause {
+        Cause::Refused { .. } => {}
+        Cause::DiskFull => task.events.send(ShardEvent::NoRoom(why.to_owned())),
+        Cause::Other => {
+            log_failure(task, batch, why);
+            task.events.send(ShardEvent::Trouble(why.to_owned()));
+        }
+    }
+}
+
+/// What becomes of a batch that was not committed, and never will be as it was sent. `None`: it is sent
+/// again.
+async fn not_committed(
+    task: &mut ShardTask,
     writer: &mut dyn Writer,
     batch: &Batch,
-    error: CommitError,
-    atomic: bool,
-) -> Failure {
+    (why, cause, atomic): (String, Cause, bool),
+    tries: &mut Tries,
+) -> Option<Verdict> {
+    match cause {
+        _ if tries.are_used_up() => Some(give_up(task, batch.number, why, false)),
+        Cause::DiskFull => Some(Verdict::DiskFull),
+        Cause::Refused { duplicate } => {
+            tries.count(ErrorClass::Poison);
+            refused(task, writer, batch, why, (duplicate, atomic)).await
+        }
+        Cause::Other => None,
+    }
+}
+
+/// What becomes of a batch with a row that the database refuses, although the shard is ours. `None`: which
+/// row that is could not be found.
+async fn refused(
+    task: &mut ShardTask,
+    writer: &mut dyn Writer,
+    batch: &Batch,
+    why: String,
+    (duplicate, atomic): (bool, bool),
+) -> Option<Verdict> {
+    if duplicate {
+        let now = task.clock.monotonic();
+        let again = task.duplicate_at.is_some_and(|at| now.since(at) < DUPLICATE_AGAIN);
+        if !again {
+            task.duplicate_at = Some(now);
+            return Some(give_up_behind(task, batch.number, why));
+        }
+        return Some(Verdict::Unstorable { why, bad: Vec::new(), duplicate });
+    }
+    let bad = if atomic { bisect(writer, batch).await? } else { Vec::new() };
+    Some(Verdict::Unstorable { why, bad, duplicate })
+}
+
+/// What to do about an error.
+fn failure(task: &ShardTask, batch: &Batch, error: CommitError) -> Failure {
     if matches!(error, CommitError::Unknown(_)) {
         metrics::counter!("forebay_unknown_outcomes_total", "shard" => task.id.to_string()).increment(1);
     }
@@ -149,11 +217,11 @@ async fn failure(
         CommitError::Unknown(error) => return Failure::Resolve(error),
     };
     match error.class {
-        ErrorClass::Poison if atomic => match bisect(writer, batch).await {
-            Some(bad) => Failure::Ended(Verdict::Unstorable { why: error.message, bad }),
-            None => Failure::Resolve(error),
-        },
-        ErrorClass::Poison => Failure::Ended(Verdict::Unstorable { why: error.message, bad: Vec::new() }),
+        ErrorClass::Poison | ErrorClass::Duplicate if on(Bug::RefusedUnread) => {
+            let (why, bad) = (error.message, Vec::new());
+            Failure::Ended(Verdict::Unstorable { why, bad, duplicate: false })
+        }
+        ErrorClass::Poison | ErrorClass::Duplicate => Failure::Refused(error),
         ErrorClass::DiskFull => Failure::Ended(Verdict::DiskFull),
         ErrorClass::Replay => {
             metrics::counter!("forebay_replays_total", "shard" => task.id.to_string()).increment(1);
@@ -217,6 +285,20 @@ fn give_up(task: &ShardTask, batch: u64, why: String, sent: bool) -> Verdict {
         "batch {batch} of shard {id} ({server}) fails again and again; taking the shard over anew"
     );
     Verdict::GivenUp { why, sent }
+}
+
+/// A key of ours is there already, and the shard is ours: its fence is behind its rows, as after a restore of
+/// that one row. The take-over raises it.
+fn give_up_behind(task: &ShardTask, batch: u64, why: String) -> Verdict {
+    let ShardTask { id, server, .. } = task;
+    metrics::counter!("forebay_shards_given_up_total").increment(1);
+    tracing::error!(
+        shard.id = id.0,
+        batch,
+        error = why,
+        "batch {batch} of shard {id} ({server}) gives out a number that a row has; taking the shard over anew"
+    );
+    Verdict::GivenUp { why, sent: false }
 }
 
 /// The store can't be asked for the outcome any more. Where the server takes no writes, or another one

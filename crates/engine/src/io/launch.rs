@@ -10,7 +10,7 @@ use tokio::sync::{
     watch,
 };
 
-use super::{ShardTask, backoff, orders::Orders, take_over_room::TakeOverRoom, task};
+use super::{ShardTask, backoff, found::Committed, orders::Orders, take_over_room::TakeOverRoom, task};
 use crate::{
     api::{Duty, KeyQuestion, Peers, TaskName, Tasks},
     index::ShardIndex,
@@ -64,6 +64,8 @@ impl Launcher {
             room: self.take_overs.of(&shard.server()),
             conflicts: Arc::default(),
             served_last: None,
+            duplicate_at: None,
+            committed: Committed::default(),
             duty,
             pulse: self.pulse.clone(),
             id,

@@ -5,6 +5,7 @@ mod backoff;
 mod bisect;
 mod claimed;
 mod commit;
+mod found;
 mod heartbeat;
 pub(crate) mod launch;
 mod orders;
@@ -18,11 +19,11 @@ mod task;
 use std::{sync::Arc, time::Duration};
 
 use forebay_store::{Settings, Shard};
-use forebay_types::{Clock, ShardId};
+use forebay_types::{Clock, Monotonic, ShardId};
 use rand::rngs::StdRng;
 use tokio::sync::{Notify, watch};
 
-use self::take_over_room::ServerRoom;
+use self::{found::Committed, take_over_room::ServerRoom};
 use crate::{
     api::{Duty, Peers, Tasks},
     messages::{
@@ -62,6 +63,10 @@ pub(crate) struct ShardTask {
     pub conflicts: Arc<Notify>,
     /// The epoch in which this task served the shard last, unless it has released it.
     pub served_last: Option<u64>,
+    /// When the shard was given up last because a key was there already.
+    pub duplicate_at: Option<Monotonic>,
+    /// The last batch that is known to be committed, and its epoch.
+    pub committed: Committed,
     /// Random numbers for incarnations and jitter.
     pub rng: StdRng,
     /// Where events go.

@@ -65,6 +65,7 @@ use super::{
     ShardTask,
     backoff::Backoff,
     claimed::Claimed,
+    found::{Committed, losses},
     read_ahead::{Ahead, Reading},
     until_tick, watched,
 };
@@ -259,8 +260,12 @@ async fn take_over(
         lease: task.shard_lease,
     };
     let began = task.clock.monotonic();
-    let Some(owned) = task.shard.take_over(&claim, seen).await? else { return Ok(None) };
+    let taken = watched(&task.events, task.shard.take_over(&claim, seen)).await?;
+    let Some(owned) = taken else { return Ok(None) };
     let (fence, reader) = (owned.fence, owned.reader.clone());
+    let found = (owned.behind.unwrap_or(fence), fence);
+    let losses = losses(task.id, task.committed, found);
+    task.committed.note(Committed { epoch: fence.epoch, batch: fence.batch });
     let claimed = Claimed::new(task, owned);
     let claimed_at = task.clock.monotonic();
     // Whatever comes now, the connections of this epoch end with `claimed`.
@@ -296,6 +301,7 @@ async fn take_over(
         tasks: task.tasks.clone(),
         batch_bytes: settings.batch_bytes,
         concerns: settings.concerns(),
+        losses,
         began,
         outage,
     };

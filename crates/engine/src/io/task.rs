@@ -10,6 +10,7 @@ use super::{
     ShardTask,
     claimed::{Claimed, watch_settings},
     commit::commit,
+    found::Committed,
     noticed,
     orders::Orders,
     take_over::{PROBE_TIMEOUT, acquire},
@@ -127,10 +128,23 @@ fn log_stuck(task: &ShardTask, batch: u64) {
     );
 }
 
+/// Notes what became of a batch. Returns why the shard is not served any more, if it is not.
+fn note(task: &mut ShardTask, epoch: u64, verdict: &Verdict) -> Option<End> {
+    match verdict {
+        Verdict::Committed { last } => {
+            task.committed.note(Committed { epoch, batch: *last });
+            None
+        }
+        Verdict::Foreign { .. } | Verdict::GivenUp { .. } => Some(End::Lost),
+        Verdict::Stuck => Some(End::Stuck),
+        Verdict::Unstorable { .. } | Verdict::DiskFull => None,
+    }
+}
+
 /// Serves a shard until it is released or lost.
 async fn serve(task: &mut ShardTask, claimed: Claimed, orders: &mut Orders) -> End {
     let _settings = watch_settings(task);
-    let Claimed { mut writer, generations, mut lost, .. } = claimed;
+    let Claimed { epoch, mut writer, generations, mut lost, .. } = claimed;
     loop {
         let order = tokio::select! {
             biased;
@@ -167,11 +181,7 @@ async fn serve(task: &mut ShardTask, claimed: Claimed, orders: &mut Orders) -> E
                     }
                 };
                 let took = task.clock.monotonic().since(began);
-                let end = match verdict {
-                    Verdict::Foreign { .. } | Verdict::GivenUp { .. } => Some(End::Lost),
-                    Verdict::Stuck => Some(End::Stuck),
-                    Verdict::Committed { .. } | Verdict::Unstorable { .. } | Verdict::DiskFull => None,
-                };
+                let end = note(task, epoch, &verdict);
                 task.events.send(ShardEvent::Resolved { verdict, took });
                 if let Some(end) = end {
                     return end;

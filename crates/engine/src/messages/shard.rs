@@ -214,6 +214,8 @@ pub(crate) enum Verdict {
         why: String,
         /// Which items, where the batch must not be cut.
         bad: Vec<Seq>,
+        /// Its key is there already, which is no fault of its caller.
+        duplicate: bool,
     },
     /// The disk is full. Nothing was committed.
     DiskFull,
@@ -256,6 +258,8 @@ pub(crate) struct TakenOver {
     pub batch_bytes: usize,
     /// What operators should know of the server's settings.
     pub concerns: Vec<String>,
+    /// What the shard has lost, for operators.
+    pub losses: Vec<String>,
     /// When the take-over's call began.
     pub began: Monotonic,
     /// How long the shard may have been without an owner.

@@ -44,7 +44,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     }
     let (id, moment) = (core.slots[index].id, core.time.moment());
     let Moment { now, at } = moment;
-    let TakenOver { fence, image, reader, tasks, batch_bytes, concerns, began, outage } = taken_over;
+    let TakenOver { fence, image, reader, tasks, batch_bytes, concerns, losses, began, outage } = taken_over;
     let loaded = Loaded {
         fence,
         image,
@@ -73,6 +73,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     slot.fitness.tried(true, at);
     slot.health.taken_over(moment);
     slot.health.set_concerns(concerns);
+    slot.health.has_lost(losses, at);
     let events = ShardEvents { shard: index, term, events: core.events.clone() };
     slot.holding = Some(Box::new(Holding { shard, reads: Reads::new(reader, events, tasks) }));
     if core.stopping.is_stopping() {

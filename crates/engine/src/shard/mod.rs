@@ -29,6 +29,7 @@ mod loaded_topics;
 mod locate;
 mod locates;
 mod lost_topics;
+mod missing;
 mod next_wake;
 pub(crate) mod operate;
 mod operation_part;
@@ -50,6 +51,7 @@ mod tenure;
 pub(crate) mod tests;
 pub(crate) mod topic_state;
 mod topics;
+mod vanished;
 mod walk;
 mod walk_position;
 pub(crate) mod work;
@@ -73,7 +75,6 @@ pub(crate) use self::{
     dedupe_keys::Duplicate,
     generations::GenerationChange,
     lost_topics::LostTopics,
-    queues::BodiesRead,
     status::TopicTotals,
     topics::NamedTopic,
 };
@@ -81,7 +82,7 @@ use self::{
     budget::Budget, changes::Changes, dedupe_keys::DedupeKeys, disk_room::DiskRoom, fair_queue::FairQueue,
     generations::Generations, image::ShardImage, in_flight::InFlight, leases::Leases, locates::Locates,
     operations::Operations, prefetches::Prefetches, sweeper::Sweeps, tenants::Tenants, tenure::Tenure,
-    topics::TopicTable,
+    topics::TopicTable, vanished::Vanished,
 };
 use crate::{
     api::Settings,
@@ -150,7 +151,7 @@ pub(crate) struct OwnedShard {
     /// Leases that ended without an ack are left alone until then, so that acks on their way come first.
     timeouts_after: Monotonic,
     /// Items of the ready index that were not in the store.
-    vanished: usize,
+    vanished: Vanished,
     /// Settlements whose deliveries are over.
     locates: Locates,
     /// What the disk has room for.
@@ -216,7 +217,7 @@ impl OwnedShard {
             stalled_since: None,
             rows_max: None,
             timeouts_after,
-            vanished: 0,
+            vanished: Vanished::default(),
             locates: Locates::default(),
             disk: DiskRoom::default(),
             upkeep_after: Monotonic::default(),
@@ -247,11 +248,6 @@ impl OwnedShard {
     /// The shard is about to be released: from now on another node may own it.
     pub fn resign(&mut self) {
         self.tenure.trust.resign();
-    }
-
-    /// The claim was renewed by a call that began at `began`.
-    pub fn renewed(&mut self, began: Monotonic) {
-        self.tenure.trust.renewed(began);
     }
 
     /// Whether no other node can own the shard. Answers that write nothing are given only then.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_types::{Body, ItemId, Monotonic, Namespace, Reason, Receipt, Refusal, Seq, TopicId, TopicName};
+use forebay_types::{Body, Monotonic, Namespace, Reason, Receipt, Refusal, Seq, TopicId, TopicName};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -11,18 +11,6 @@ use super::{
     work::{Full, ReservedItem, Restore, SettleKind, SettleRequest, ShardEnqueue, ShardLease},
 };
 use crate::api::{NackAction, RETRY_AFTER, Settings};
-
-/// So many items that are not in the store, and what memory knows of the shard is wrong.
-const VANISHED_MAX: usize = 3;
-
-/// What became of a lease whose bodies were read.
-#[derive(Debug, Default)]
-pub(crate) struct BodiesRead {
-    /// The lease can't be made: the read failed, or nothing is left of it.
-    pub failed: Option<ShardLease>,
-    /// The shard is to be taken over anew.
-    pub wrong_memory: bool,
-}
 
 impl OwnedShard {
     /// Why so many bytes more of a tenant are not taken, if they are not.
@@ -133,46 +121,28 @@ impl OwnedShard {
     }
 
     /// Bodies were read; `None` if that failed. An item that is not in the store leaves the ready index: the
-    /// lease is made without it.
-    pub fn bodies_read(&mut self, read: u64, bodies: Option<Vec<(Seq, Body)>>) -> BodiesRead {
-        let Some(mut part) = self.awaiting_bodies.remove(&read) else { return BodiesRead::default() };
-        let Some(bodies) = bodies else { return BodiesRead { failed: Some(part), wrong_memory: false } };
+    /// lease is made without it. Returns the lease if it can't be made: the read failed, or nothing is left.
+    pub fn bodies_read(
+        &mut self,
+        read: u64,
+        bodies: Option<Vec<(Seq, Body)>>,
+        at: Monotonic,
+    ) -> Option<ShardLease> {
+        let mut part = self.awaiting_bodies.remove(&read)?;
+        let Some(bodies) = bodies else { return Some(part) };
         let mut bodies: FxHashMap<Seq, Body> = bodies.into_iter().collect();
         for reserved in part.items.iter_mut().filter(|reserved| reserved.item.body.is_none()) {
             reserved.item.body = bodies.remove(&reserved.key.seq);
         }
         let vanished = part.items.extract_if(.., |reserved| reserved.item.body.is_none());
         let vanished: Vec<ReservedItem> = vanished.collect();
-        let before = self.vanished;
-        vanished.into_iter().for_each(|reserved| self.has_vanished(&reserved));
-        let wrong_memory = before < VANISHED_MAX && self.vanished >= VANISHED_MAX;
+        vanished.iter().for_each(|reserved| self.has_vanished(reserved, at));
         if part.items.is_empty() {
-            return BodiesRead { failed: Some(part), wrong_memory };
+            return Some(part);
         }
         self.disk.set_fertile();
         self.leasing.push(part);
-        BodiesRead { failed: None, wrong_memory }
-    }
-
-    /// An item of the ready index is not in the store. It is not put back: it would be picked again at once.
-    fn has_vanished(&mut self, reserved: &ReservedItem) {
-        let item = ItemId { shard: self.id, seq: reserved.key.seq };
-        self.clear_reservation(reserved.topic, reserved.key.seq, reserved.item.bytes);
-        self.vanished += 1;
-        metrics::counter!("forebay_vanished_items_total").increment(1);
-        tracing::error!(
-            shard.id = self.id.0,
-            %item,
-            "item {item} is in the ready index but not in the store; leaving it out"
-        );
-        if self.vanished == VANISHED_MAX {
-            let id = self.id;
-            metrics::counter!("forebay_shards_given_up_total").increment(1);
-            tracing::error!(
-                shard.id = id.0,
-                "{VANISHED_MAX} items of shard {id}'s ready index are not in the store; taking it over anew"
-            );
-        }
+        None
     }
 
     /// About what the next batch takes of the enqueues that wait.

@@ -77,6 +77,7 @@ impl Shard for ManyTopics {
         let marks = HighWaterMarks { seq: Seq(self.topics), topic, rank: 0, time: Timestamp::MIN };
         Ok(Some(ShardConnections {
             fence: Fence { epoch: 2, incarnation: Incarnation([1; 16]), batch: 0, marks },
+            behind: None,
             writer: Box::new(Connection(self.clone())),
             heartbeat: Box::new(Connection(self.clone())),
             reader: Arc::new(Connection(self.clone())),

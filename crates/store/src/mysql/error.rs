@@ -82,9 +82,11 @@ fn class(number: u16, message: &str) -> ErrorClass {
         // Read-only (three kinds), refused by group replication. 1290 names the option that prevents it.
         1290 if message.contains("read-only") || message.contains("read_only") => ErrorClass::NotPrimary,
         1836 | 1792 | 3100 => ErrorClass::NotPrimary,
-        // Too long, wrong characters, packet too large, too many placeholders, duplicate key, out of range,
-        // NULL, row too large, a CHECK (twice).
-        1406 | 1366 | 1153 | 1390 | 1062 | 1264 | 1048 | 1118 | 3819 | 4025 => ErrorClass::Poison,
+        // Too long, wrong characters, packet too large, too many placeholders, out of range, NULL, row too
+        // large, a CHECK (twice).
+        1406 | 1366 | 1153 | 1390 | 1264 | 1048 | 1118 | 3819 | 4025 => ErrorClass::Poison,
+        // Duplicate key (three kinds).
+        1062 | 1022 | 1586 => ErrorClass::Duplicate,
         1114 | 1021 => ErrorClass::DiskFull,
         // Writing or a storage engine failed. With ENOSPC the disk is full.
         3 | 1026 | 1030 if message.contains("28") => ErrorClass::DiskFull,
@@ -109,6 +111,7 @@ mod tests {
         assert_eq!(class(1290, "running with the --secure-file-priv option"), ErrorClass::Unrecognized);
         assert_eq!(class(1159, "Got timeout reading communication packets"), ErrorClass::Disconnected);
         assert_eq!(class(1406, "Data too long for column"), ErrorClass::Poison);
+        assert_eq!(class(1062, "Duplicate entry '954' for key 'PRIMARY'"), ErrorClass::Duplicate);
         assert_eq!(class(1114, "The table is full"), ErrorClass::DiskFull);
         assert_eq!(class(1030, "Got error 28 from storage engine"), ErrorClass::DiskFull);
         assert_eq!(class(1030, "Got error 5 from storage engine"), ErrorClass::Unrecognized);

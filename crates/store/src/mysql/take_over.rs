@@ -54,7 +54,8 @@ pub(super) async fn take_over(
         let sql = "/* forebay take-over */ UPDATE heartbeat SET writer_lock = ? WHERE id = 1";
         Some(Statement::new(sql, vec![name.as_str().into()]))
     };
-    let Some(fence) = commit::take_over(&mut session, claim, seen, lock).await? else { return Ok(None) };
+    let taken = commit::take_over(&mut session, claim, seen, lock).await?;
+    let Some(commit::Taken { fence, behind }) = taken else { return Ok(None) };
     let owner = fence::Owner { epoch: fence.epoch, incarnation: fence.incarnation };
     let writer = MySqlWriter {
         server: server.clone(),
@@ -69,7 +70,8 @@ pub(super) async fn take_over(
     let claim = Renew { schema, owner, server: server.identity.clone() };
     let heartbeat = MySqlHeartbeat { server: server.clone(), shared: shared.clone(), claim };
     let reader = Arc::new(SqlReader(MySqlReadPool::new(&server)));
-    Ok(Some(ShardConnections { fence, writer: Box::new(writer), heartbeat: Box::new(heartbeat), reader }))
+    let (writer, heartbeat) = (Box::new(writer), Box::new(heartbeat));
+    Ok(Some(ShardConnections { fence, behind, writer, heartbeat, reader }))
 }
 
 /// The name of the lock that the owner's writing connection holds. `None` means that the fence has changed,

@@ -249,6 +249,7 @@ fn may_be_of_one_shard(class: ErrorClass) -> bool {
     match class {
         ErrorClass::Replay
         | ErrorClass::Poison
+        | ErrorClass::Duplicate
         | ErrorClass::DiskFull
         | ErrorClass::Schema
         | ErrorClass::Unrecognized => true,

@@ -3,7 +3,7 @@
 
 use super::{
     dialect::Dialect,
-    fence,
+    fence, highest,
     statement::{Session, Statement},
     write,
 };
@@ -37,6 +37,14 @@ async fn roll_back(session: &mut dyn Session) {
     }
 }
 
+/// A fence that a take-over has moved.
+pub(crate) struct Taken {
+    /// As it is now.
+    pub(crate) fence: Fence,
+    /// As it was found, if it was behind the shard's rows.
+    pub(crate) behind: Option<Fence>,
+}
+
 /// Takes a shard over: moves the fence to the next epoch and writes the heartbeat. `extra` adds a statement.
 /// `None` means that the fence has moved, or the claim was renewed, since they were seen.
 pub(crate) async fn take_over(
@@ -44,13 +52,14 @@ pub(crate) async fn take_over(
     claim: &Claim,
     seen: &Observation,
     extra: impl FnOnce(fence::Owner) -> Option<Statement>,
-) -> Result<Option<Fence>, StoreError> {
+) -> Result<Option<Taken>, StoreError> {
     let taken = async {
         session.begin().await?;
         if session.execute(fence::claim(claim.incarnation, seen)).await? != 1 {
             return Ok(None);
         }
-        let fence = fence::decode(session.fetch(fence::read()).await?)?;
+        let found = fence::decode(session.fetch(fence::read()).await?)?;
+        let fence = highest::raise(session, found).await?;
         let owner = fence::Owner { epoch: fence.epoch, incarnation: fence.incarnation };
         if session.execute(fence::first_renewal(owner, claim, seen)).await? != 1 {
             return Ok(None);
@@ -58,10 +67,10 @@ pub(crate) async fn take_over(
         if let Some(statement) = extra(owner) {
             session.execute(statement).await?;
         }
-        Ok(Some(fence))
+        Ok(Some(Taken { fence, behind: (found != fence).then_some(found) }))
     };
     match taken.await {
-        Ok(Some(fence)) => session.commit().await.map(|()| Some(fence)),
+        Ok(Some(taken)) => session.commit().await.map(|()| Some(taken)),
         Ok(None) => {
             roll_back(session).await;
             Ok(None)

@@ -7,6 +7,7 @@ mod failures;
 pub(crate) mod fence;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
+mod highest;
 pub(crate) mod identity;
 mod pack;
 pub(crate) mod read;

@@ -24,7 +24,9 @@ fn class(code: i32, message: &str) -> ErrorClass {
         7 | 8 => ErrorClass::Unavailable,
         // FULL
         13 => ErrorClass::DiskFull,
-        // TOOBIG, CONSTRAINT, MISMATCH
+        // CONSTRAINT: PRIMARYKEY, UNIQUE, ROWID
+        19 if matches!(code, 1_555 | 2_067 | 2_579) => ErrorClass::Duplicate,
+        // TOOBIG, other CONSTRAINTs, MISMATCH
         18..=20 => ErrorClass::Poison,
         // CORRUPT, CANTOPEN, NOTADB
         11 | 14 | 26 => ErrorClass::Schema,
@@ -42,6 +44,7 @@ mod tests {
     fn result_codes_have_classes() {
         assert_eq!(class(517, "database is locked"), ErrorClass::Replay); // BUSY_SNAPSHOT
         assert_eq!(class(275, "CHECK constraint failed"), ErrorClass::Poison);
+        assert_eq!(class(1_555, "UNIQUE constraint failed: item.seq"), ErrorClass::Duplicate);
         assert_eq!(class(13, "database or disk is full"), ErrorClass::DiskFull);
         assert_eq!(class(1, "no such table: fence"), ErrorClass::Schema);
         assert_eq!(class(1, "near SELECT: syntax error"), ErrorClass::Unrecognized);

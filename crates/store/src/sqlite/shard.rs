@@ -119,12 +119,13 @@ impl Shard for SqliteShard {
         let lock = Arc::new(lock);
         let mut session = SqliteSession(open::open(&self.path).await?);
         let taken = commit::take_over(&mut session, claim, seen, |_| None).await?;
-        let Some(fence) = taken else { return Ok(None) };
+        let Some(commit::Taken { fence, behind }) = taken else { return Ok(None) };
         let owner = fence::Owner { epoch: fence.epoch, incarnation: fence.incarnation };
         let path = self.path.clone();
         let writer = SqliteWriter { path: path.clone(), owner, session: Some(session), _lock: lock.clone() };
         let heartbeat = SqliteHeartbeat { path, owner, session: None, _lock: lock };
         let reader = Arc::new(SqlReader(SqliteReadPool::new(&self.path)));
-        Ok(Some(ShardConnections { fence, writer: Box::new(writer), heartbeat: Box::new(heartbeat), reader }))
+        let (writer, heartbeat) = (Box::new(writer), Box::new(heartbeat));
+        Ok(Some(ShardConnections { fence, behind, writer, heartbeat, reader }))
     }
 }

@@ -72,7 +72,8 @@ fn keeps_session(done: &Result<(), CommitError>) -> bool {
     match done {
         Ok(()) | Err(CommitError::FenceMoved) => true,
         Err(CommitError::RolledBack(error)) => {
-            matches!(error.class, ErrorClass::Replay | ErrorClass::Poison | ErrorClass::DiskFull)
+            use ErrorClass::{DiskFull, Duplicate, Poison, Replay};
+            matches!(error.class, Replay | Poison | Duplicate | DiskFull)
         }
         Err(CommitError::Unknown(_)) => false,
     }

@@ -79,7 +79,7 @@ impl Owner {
     }
 
     pub(super) fn new(shard: &Arc<dyn Shard>, ahead: ReadAhead, taken: ShardConnections) -> Self {
-        let ShardConnections { fence, writer, heartbeat, reader } = taken;
+        let ShardConnections { fence, behind: _, writer, heartbeat, reader } = taken;
         Self { fence, writer, heartbeat, reader, shard: shard.clone(), ahead: Mutex::new(ahead) }
     }
 

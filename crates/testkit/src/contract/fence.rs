@@ -1,6 +1,8 @@
 //! The fence: batches are applied atomically, in order, and only by the owner.
 
-use forebay_store::{Checkpoint, CommitError, HighWaterMarks, Outcome, Renewal, Sweep, TopicCounts};
+use forebay_store::{
+    Checkpoint, CommitError, ErrorClass, HighWaterMarks, Outcome, Renewal, Sweep, TopicCounts,
+};
 use forebay_types::{Seq, Timestamp, TopicId};
 
 use super::{
@@ -65,7 +67,7 @@ pub async fn a_failed_batch_changes_nothing(subject: Subject) {
     let mut batch = bench.owner.batch();
     batch.inserts.extend([item(4), item(5), item(6)]);
     match bench.owner.try_commit(&batch).await {
-        Err(CommitError::RolledBack(_)) => {}
+        Err(CommitError::RolledBack(error)) => assert_eq!(error.class, ErrorClass::Duplicate, "{error}"),
         other => panic!("a seq twice: {other:?}"),
     }
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [5]);

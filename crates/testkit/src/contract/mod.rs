@@ -77,6 +77,7 @@ macro_rules! store_contract {
                 versions: a_migration_is_done_once, a_shard_without_schema_says_so, settings_bound_a_batch,
                     a_schema_is_one_shard, a_later_schema_is_used_until_it_excludes_this_program;
                 take_over: the_first_owner_finds_a_clean_shard, the_next_owner_continues,
+                    a_fence_behind_its_rows_is_raised,
                     a_living_owner_is_replaced_or_stays, what_was_seen_must_still_hold,
                     a_probe_changes_nothing, of_two_candidates_one_wins, of_many_candidates_one_wins,
                     a_release_clears_the_address, a_renewal_is_seen, a_release_by_an_old_owner_does_nothing;

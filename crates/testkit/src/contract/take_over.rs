@@ -1,7 +1,7 @@
 //! Changes of owner.
 
-use forebay_store::{CommitError, Outcome, ReadAhead, Renewal, ShardSnapshot};
-use forebay_types::{ClusterId, Seq};
+use forebay_store::{CommitError, HighWaterMarks, Outcome, ReadAhead, Renewal, ShardSnapshot};
+use forebay_types::{ClusterId, Seq, TopicId};
 
 use super::{
     Subject,
@@ -53,6 +53,24 @@ pub async fn the_next_owner_continues(subject: Subject) {
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [3]);
     bench.owner.commit(|batch| batch.inserts.push(item(4))).await;
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, [3, 4]);
+}
+
+/// A number that a row has is not given out again, whatever the fence says.
+pub async fn a_fence_behind_its_rows_is_raised(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    bench
+        .owner
+        .commit(|batch| {
+            batch.marks = Some(marks(3));
+            batch.new_topics.push(topic(9));
+            batch.inserts.extend([item(3), item(70)]);
+        })
+        .await;
+    let mut bench = bench.succeed().await;
+    let raised = HighWaterMarks { seq: Seq(70), topic: TopicId(9), ..marks(3) };
+    assert_eq!((bench.owner.fence.batch, bench.owner.fence.marks), (1, raised));
+    bench.owner.commit(|batch| batch.inserts.push(item(71))).await;
+    assert_eq!(bench.owner.ready_seqs(TOPIC).await, [3, 70, 71]);
 }
 
 /// The old owner can no longer write, and learns that. If the store cannot replace a living owner, the claim

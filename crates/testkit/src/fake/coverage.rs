@@ -13,6 +13,8 @@ pub struct StoreCoverage {
     pub poisoned: u64,
     /// Batches that the fence refused.
     pub fenced: u64,
+    /// Batches of a former owner that met a row of a later one, before the fence was asked.
+    pub met_rows: u64,
     /// Reads of ready items during which a batch was committed.
     pub raced: u64,
     /// Batches that a fault rolled back.
@@ -59,6 +61,7 @@ impl StoreCoverage {
         self.take_over_in_flight += other.take_over_in_flight;
         self.poisoned += other.poisoned;
         self.fenced += other.fenced;
+        self.met_rows += other.met_rows;
         self.raced += other.raced;
         self.replayed += other.replayed;
         self.forgotten += other.forgotten;

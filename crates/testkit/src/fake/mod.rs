@@ -12,6 +12,7 @@ mod db;
 mod dice;
 mod faults;
 mod heartbeat;
+mod highest;
 mod journal;
 mod leases;
 mod namespace_tallies;

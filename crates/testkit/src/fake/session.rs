@@ -13,6 +13,7 @@ use super::{
     journal::Moment,
     process::Process,
     store_bug::StoreBug,
+    tables::Tables,
 };
 
 /// The most bytes of metadata that a row takes.
@@ -131,10 +132,18 @@ impl Session {
         let stored = |row: &&ItemRow| state.tables.items.contains_key(&row.key.seq);
         if let Some(row) = batch.inserts.iter().find(stored) {
             // An owner that was replaced cannot know better.
-            if state.passes(batch, self.author) {
+            if !state.passes(batch, self.author) {
+                state.coverage.met_rows += 1;
+            } else {
                 state.violations.push(("NO-PHANTOM", format!("item {} was inserted twice", row.key.seq.0)));
             }
-            return rolled_back(ErrorClass::Disconnected, "duplicate key");
+            return rolled_back(ErrorClass::Duplicate, "duplicate key");
+        }
+        // A lease row, and what a batch counts, have its number.
+        let Tables { leases, deltas, .. } = &state.tables;
+        let leased = !batch.leases.is_empty() && leases.contains_key(&batch.number);
+        if leased || !batch.count_deltas.is_empty() && deltas.contains_key(&batch.number) {
+            return rolled_back(ErrorClass::Duplicate, "duplicate key");
         }
         if batch.dedupes.iter().any(|entry| !state.tables.generations.contains_key(&entry.generation)) {
             let what = "the dedupe generation of a key is missing".to_owned();

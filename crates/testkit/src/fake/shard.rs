@@ -143,7 +143,7 @@ impl Shard for FakeShard {
         let tried = Tried { begun, process: self.process.number, epoch: seen.epoch };
         self.db.lock().tried.push(tried);
         self.db.operate(&self.process, "take-over", |faults| faults.take_over_fails).await?;
-        let (fence, connection) = {
+        let (fence, behind, connection) = {
             let state = &mut *self.db.lock();
             let moved = |state: &State| {
                 let fence = state.tables.fence;
@@ -162,7 +162,10 @@ impl Shard for FakeShard {
             let fence = &mut state.tables.fence;
             fence.epoch += 1;
             fence.incarnation = claim.incarnation;
-            let fence = *fence;
+            let found = *fence;
+            state.tables.raise_fence();
+            let fence = state.tables.fence;
+            let behind = (found != fence).then_some(found);
             state.tables.renewals += 1;
             let released = state.tables.address.is_empty();
             state.tables.address.clone_from(&claim.address);
@@ -174,7 +177,7 @@ impl Shard for FakeShard {
             let (process, epoch) = (self.process.number, fence.epoch);
             let incarnation = claim.incarnation;
             state.owners.push(TakenOver { done, process, epoch, incarnation, released });
-            (fence, state.connect())
+            (fence, behind, state.connect())
         };
         let (db, process) = (self.db.clone(), self.process.clone());
         let author = Author { process: process.number, epoch: fence.epoch, incarnation: fence.incarnation };
@@ -182,6 +185,7 @@ impl Shard for FakeShard {
         let session = Session { db: db.clone(), process: process.clone(), author, connection };
         Ok(Some(ShardConnections {
             fence,
+            behind,
             writer: Box::new(FakeWriter { session }),
             heartbeat: Box::new(FakeHeartbeat { db: db.clone(), process: process.clone(), author }),
             reader: Arc::new(FakeReader { db, process }),

@@ -22,6 +22,14 @@ pub(super) struct FakeWriter {
 #[async_trait]
 impl Writer for FakeWriter {
     async fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
+        {
+            let Session { db, connection, .. } = &mut self.session;
+            let state = &mut *db.lock();
+            if !state.lives(*connection) && state.dice.chance(500) {
+                // It was found closed before anything was sent over it.
+                *connection = state.connect();
+            }
+        }
         let Session { db, process, .. } = &self.session;
         let (before, after, outcome) = {
             let state = &mut *db.lock();

@@ -107,6 +107,7 @@ impl Coverage {
             ("an unknown commit that was done", shards.unknown_done, 1_000),
             ("an unknown commit that was not done", shards.unknown - shards.unknown_done, 1_000),
             ("a batch refused by the fence", shards.fenced, 100),
+            ("a batch that met a row of a later owner", shards.met_rows, 2),
             ("a batch with a row that cannot be stored", shards.poisoned, 1_000),
             ("a batch split because of such a row", shards.split, 300),
             ("a batch rolled back", shards.replayed, 1_000),

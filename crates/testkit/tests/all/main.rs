@@ -1,6 +1,7 @@
 //! The tests of the stores, of the engine and of clusters. They are one program, since each is linked with
 //! all of it.
 
+mod behind_rows;
 mod catalog_locks;
 mod changing_shards;
 mod contract;

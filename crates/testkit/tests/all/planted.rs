@@ -88,6 +88,9 @@ engine! {
     an_item_that_is_due_too_early: DueEarly in Quiet breaks "TIME";
     a_dead_letter_that_is_deleted_too_early: RetentionCutShort in Quiet breaks "TIME";
     a_poisoned_row_that_fails_others: PoisonFailsAll in Rollbacks breaks "BATCH-ATTRIBUTION";
+    a_refused_row_told_before_the_fence_is_read: RefusedUnread in Stalls | TakeOvers
+        breaks "BATCH-ATTRIBUTION"
+        with |plan| (plan.topics, plan.shards) = (1, 1);
     an_item_handed_off_that_stays_ready: HandedOffStaysReady in Unknown | Crashes
         breaks "LEASE-EXCLUSIVE" | "CONSERVATION";
     a_hasty_stop: StopHasty in Crashes breaks "CLEAN-DRAIN";

@@ -5,6 +5,7 @@ use std::time::Duration;
 use forebay_types::{ItemId, Monotonic, Reason, Refusal, Seq, TopicName};
 
 use crate::{
+    api::RETRY_AFTER,
     planted::{Bug, on},
     shard::{
         OwnedShard, budget,
@@ -40,6 +41,18 @@ impl OwnedShard {
     /// long, until the row is alone: it is refused or left alone. `bad`: the items that can't be stored,
     /// where the batch must not be cut.
     pub fn unstorable(&mut self, why: &str, bad: &[Seq], at: Monotonic) -> Option<Undone> {
+        let message = format!("the database cannot store this item: {why}");
+        self.row_refused(why, bad, Refusal::new(Reason::InvalidField, message), at)
+    }
+
+    /// The same of a row whose key is there already. Its caller can do nothing about that.
+    pub fn duplicate(&mut self, why: &str, at: Monotonic) -> Option<Undone> {
+        let message = format!("shard {} holds another row with the number of this item: {why}", self.id);
+        let refusal = Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER);
+        self.row_refused(why, &[], refusal, at)
+    }
+
+    fn row_refused(&mut self, why: &str, bad: &[Seq], refusal: Refusal, at: Monotonic) -> Option<Undone> {
         let mut batch = self.in_flight.take()?;
         // The server answers: this is no outage.
         self.stalled_since = None;
@@ -50,8 +63,6 @@ impl OwnedShard {
             why,
             "the database refused a row of a batch of shard {id}; isolating it"
         );
-        let message = format!("the database cannot store this item: {why}");
-        let refusal = Refusal::new(Reason::InvalidField, message);
         if batch.does_upkeep() {
             self.leave_out_upkeep(&batch, why, at);
             let handoffs_cancelled = self.requeue(batch);

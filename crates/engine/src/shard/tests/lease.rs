@@ -101,7 +101,7 @@ fn items_without_a_body_wait_until_it_is_read() {
     let part = share(1, reserve(&mut shard, T, 1));
     assert_eq!(shard.lease(part, 5), [key.seq]);
     assert!(build(&mut shard, 0).batch.is_none());
-    assert!(shard.bodies_read(5, Some(vec![(key.seq, Body::default())])).failed.is_none());
+    assert!(shard.bodies_read(5, Some(vec![(key.seq, Body::default())]), at(0)).is_none());
     assert_eq!(run(&mut shard, 0).0.leases.len(), 1);
 }
 
@@ -112,7 +112,7 @@ fn a_lease_whose_bodies_are_not_read_can_not_be_made() {
     shard.topics.with_window(T, |window| window.drop_bodies());
     let part = share(1, reserve(&mut shard, T, 1));
     shard.lease(part, 5);
-    let part = shard.bodies_read(5, None).failed.unwrap();
+    let part = shard.bodies_read(5, None, at(0)).unwrap();
     shard.unreserve(part.items);
     assert!(shard.check().is_ok() && shard.is_idle() && window_len(&shard, T) == 1);
 }
@@ -124,15 +124,16 @@ fn an_item_that_is_not_in_the_store_leaves_the_index_and_the_third_shows_that_me
     shard.topics.with_window(T, |window| window.drop_bodies());
     let part = share(1, reserve(&mut shard, T, 2));
     shard.lease(part, 5);
-    let read = shard.bodies_read(5, Some(vec![(keys[1].seq, Body::default())]));
-    assert!(read.failed.is_none() && !read.wrong_memory);
+    assert!(shard.bodies_read(5, Some(vec![(keys[1].seq, Body::default())]), at(100)).is_none());
+    assert!(!shard.renewed(at(100)));
     assert_eq!(run(&mut shard, 0).0.leases[0].seq, keys[1].seq, "the other one is leased");
     for (read, wrong_memory) in [(6, false), (7, true), (8, false)] {
         let part = share(1, reserve(&mut shard, T, 1));
         shard.lease(part, read);
-        let read = shard.bodies_read(read, Some(Vec::new()));
-        assert!(read.failed.unwrap().items.is_empty());
-        assert_eq!(read.wrong_memory, wrong_memory, "it is said once");
+        let now = at(read * 100);
+        assert!(shard.bodies_read(read, Some(Vec::new()), now).unwrap().items.is_empty());
+        assert!(!shard.renewed(at(read * 100 - 1)), "another owner may have had it since");
+        assert_eq!(shard.renewed(now), wrong_memory, "it is said once");
     }
     assert!(shard.check().is_ok() && shard.is_idle() && window_len(&shard, T) == 0);
 }

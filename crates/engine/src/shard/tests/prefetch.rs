@@ -119,7 +119,7 @@ fn an_item_that_was_reserved_before_a_read_does_not_come_back_with_it() {
 fn an_at_most_once_item_that_left_during_a_read_does_not_come_back_with_it() {
     let (mut shard, key) = reserved_beyond_the_window(item_once());
     fetch(&mut shard, T, 1);
-    shard.bodies_read(9, Some(vec![(key.seq, Body::default())]));
+    shard.bodies_read(9, Some(vec![(key.seq, Body::default())]), at(0));
     run(&mut shard, 1);
     shard.prefetched(T, 1, Some(vec![stored_row(key)]));
     assert_eq!(window_len(&shard, T), 1);

@@ -136,7 +136,7 @@ pub(super) fn shard(
         pinned: home.is_some_and(|home| home.pinned),
         epoch: status.epoch,
         since: status.owned_since_micros.map(Timestamp::from_micros).map(to_timestamp),
-        trouble: if suffers(status) { status.last_error.clone() } else { String::new() },
+        trouble: if suffers(status) { status.last_error.clone() } else { status.losses.join("; ") },
         items: owned.then(|| status.ready + status.leased + status.scheduled),
         hold_up,
     }
@@ -177,6 +177,9 @@ mod tests {
         let others = ShardStatus { state: EngineState::Waiting, ..owned };
         let all = [silent, open, away, others].map(|status| trouble(&status).is_empty());
         assert_eq!(all, [false, false, false, true]);
+        let losses = vec!["it has lost committed batches".to_owned()];
+        let lost = ShardStatus { state: EngineState::Owned, losses, ..ShardStatus::default() };
+        assert_eq!(trouble(&lost), "it has lost committed batches");
     }
 
     #[test]

@@ -96,6 +96,18 @@ pub const SHARDS: &[Metric] = &[
     ),
     metric(
         Kind::Counter,
+        "forebay_lost_batches_total",
+        &[("shard", Shards)],
+        "Batches that this node had committed, and that the shard lacked when the node took it over again",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_fences_raised_total",
+        &[("shard", Shards)],
+        "Times a shard's fence was behind its rows when the shard was taken over",
+    ),
+    metric(
+        Kind::Counter,
         "forebay_unstorable_changes_total",
         &[],
         "Changes that the database refuses and nobody waits for: ends of leases, rows of sweeps, \
