@@ -227,6 +227,24 @@ pub fn id_of(caller: &Identity, request_id: &str) -> [u8; 32] {
     hash(&[kind, caller.id.as_bytes(), request_id.as_bytes()])
 }
 
+/// Names the operation that a call begins. Another caller of the namespace may use the same id for another
+/// one.
+pub fn operation_of(caller: &Identity, namespace: &str, request_id: &str) -> [u8; 16] {
+    short(hash(&[namespace.as_bytes(), &id_of(caller, request_id)]))
+}
+
+/// What such a call asks for, in short.
+pub fn digest_of(request: &[u8]) -> [u8; 16] {
+    short(hash(&[request]))
+}
+
+/// The first half: nobody finds two texts that have it alike.
+fn short(hash: [u8; 32]) -> [u8; 16] {
+    let mut half = [0; 16];
+    half.copy_from_slice(&hash[..16]);
+    half
+}
+
 /// The refusal of an id that was used before.
 pub fn reused(why: &str) -> Refusal {
     Refusal { field: Some("request_id".into()), ..Refusal::new(Reason::RequestIdReused, why) }

@@ -195,3 +195,15 @@ fn callers_have_ids_of_their_own() {
     different.dedup();
     assert_eq!(different.len(), ids.len());
 }
+
+#[test]
+fn operations_of_two_callers_have_nothing_to_do_with_each_other() {
+    let ids = [
+        operation_of(&holder("1"), "shop", "r"),
+        operation_of(&holder("2"), "shop", "r"),
+        operation_of(&holder("1"), "bank", "r"),
+        operation_of(&holder("1"), "shop", "s"),
+    ];
+    assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len());
+    assert_eq!(operation_of(&holder("1"), "shop", "r"), ids[0], "a repeated call finds its operation");
+}

@@ -3,6 +3,7 @@
 mod browsers;
 mod login_log;
 mod pages;
+mod request_ids;
 mod rights_end;
 mod rotation;
 mod table;

@@ -11,7 +11,6 @@ use forebay_store::{
 };
 use forebay_types::{ItemId, Limits, Namespace, Reason, Refusal, ShardId, filter::Filter};
 use prost::Message as _;
-use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use super::{
     context::Admin,
@@ -22,6 +21,7 @@ use crate::{
     gather::{Asked, described},
     grpc::{admission::Call, fields},
     random::random_bytes,
+    repeats::{digest_of, operation_of, reused},
 };
 
 /// The rate of a request that names none.
@@ -123,16 +123,14 @@ fn spec(
     fields::within("rate_per_second", rate as usize, 1, RATE_MAX as usize)?;
     fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
     let request_id = fields::key(limits, "request_id", request.request_id.clone())?;
-    let id =
-        match &request_id {
-            Some(text) => OperationId(hash(&[namespace.as_bytes(), text.as_bytes()])),
-            None => OperationId(random_bytes().map_err(|error| {
-                Refusal::new(Reason::Overloaded, error.to_string()).retry_after(RETRY_AFTER)
-            })?),
-        };
+    let id = match &request_id {
+        Some(text) => operation_of(caller, namespace, text),
+        None => random_bytes()
+            .map_err(|error| Refusal::new(Reason::Overloaded, error.to_string()).retry_after(RETRY_AFTER))?,
+    };
     let who = if caller.name.is_empty() { &caller.id } else { &caller.name };
     Ok(OperationSpec {
-        id,
+        id: OperationId(id),
         kind,
         namespace: namespace.to_string(),
         topic: request.topic.clone(),
@@ -148,7 +146,7 @@ fn spec(
         who: who.chars().take(200).collect(),
         reason: request.reason.clone(),
         started_at: admin.clock.wall(),
-        request: hash(&[&request.encode_to_vec()]),
+        request: digest_of(&request.encode_to_vec()),
         wish: OperationWish { version: 1, rate, active: 1, cancelled: false },
     })
 }
@@ -202,16 +200,6 @@ fn update(
     Ok(Some(OperationUpdate { priority, due: schedule, metadata: metadata.map(Vec::from), ttl }))
 }
 
-fn hash(parts: &[&[u8]]) -> [u8; 16] {
-    use std::hash::Hasher as _;
-    let mut hasher = SipHasher13::new();
-    for part in parts {
-        hasher.write_u64(part.len() as u64);
-        hasher.write(part);
-    }
-    hasher.finish128().as_bytes()
-}
-
 /// What an operation would do.
 async fn dry_run(
     admin: &Admin,
@@ -257,11 +245,7 @@ async fn repeated(
         Err(refusal) => return Err(refusal),
     };
     if view.spec.request != spec.request {
-        let message = "was used for another operation";
-        return Err(Refusal {
-            field: Some("request_id".into()),
-            ..Refusal::new(Reason::RequestIdReused, message)
-        });
+        return Err(reused("was used for another operation"));
     }
     let asked = Asked { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
     let operation = Some(view.message(asked, true));
