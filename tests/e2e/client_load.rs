@@ -129,9 +129,14 @@ impl Worker {
     /// Enqueues, a call at a time.
     async fn enqueue(mut self) {
         while self.is_running() {
-            let (numbers, items): (Vec<_>, Vec<_>) = self.items().await.into_iter().unzip();
+            let (numbers, mut items): (Vec<_>, Vec<_>) = self.items().await.into_iter().unzip();
             if items.is_empty() {
                 break;
+            }
+            // Without keys the client gives the call a request id.
+            if self.random.random_bool(0.4) {
+                let keyed = |(item, number): (NewItem, &u64)| item.dedupe_key(format!("{number:x}"));
+                items = items.into_iter().zip(&numbers).map(keyed).collect();
             }
             let began = self.history.now();
             let results = self.client.enqueue(items).await;

@@ -97,13 +97,16 @@ pub struct History {
     start: Instant,
     /// Everything that was recorded.
     events: Mutex<Vec<Event>>,
+    /// Items that were stored: a repeated call counts once.
+    stored: Mutex<HashSet<u64>>,
     /// Wakes those who wait for progress.
     counts: watch::Sender<Counts>,
 }
 
 impl History {
     pub fn new() -> Self {
-        Self { start: Instant::now(), events: Mutex::default(), counts: watch::Sender::default() }
+        let (events, stored) = (Mutex::default(), Mutex::default());
+        Self { start: Instant::now(), events, stored, counts: watch::Sender::default() }
     }
 
     /// The time now, as in a [`Call`].
@@ -113,7 +116,10 @@ impl History {
 
     pub fn record(&self, event: Event) {
         self.counts.send_modify(|counts| match &event {
-            Event::Enqueue { outcome: Outcome::Ok(_), .. } => counts.enqueued += 1,
+            Event::Enqueue { outcome: Outcome::Ok(_), item, .. } => {
+                let is_new = self.stored.lock().expect("no task panics while it holds this").insert(*item);
+                counts.enqueued += u64::from(is_new);
+            }
             Event::Delivery { attempt, .. } => {
                 counts.delivered += 1;
                 counts.redelivered += u64::from(*attempt > 1);

@@ -1,6 +1,7 @@
 //! Producers and consumers that keep a node busy and use every kind of settlement.
 
 use std::{
+    collections::VecDeque,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -10,7 +11,11 @@ use std::{
 
 use forebay_proto::v1::{DequeuedItem, EnqueueItem};
 use rand::{Rng, RngExt as _, SeedableRng as _, rngs::StdRng};
-use tokio::{sync::watch, task::JoinSet, time::sleep};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 use tonic::transport::Channel;
 
 use crate::{
@@ -25,6 +30,12 @@ const CONSUMERS: u64 = 4;
 const TOPICS: u32 = 5;
 /// Producers pause while this many items are not acked, so that a drain is short.
 const BACKLOG_ITEMS_MAX: u64 = 1_500;
+/// Calls that a producer repeats are at most so old: far younger than the dedupe window.
+const REPEATED_WITHIN: Duration = Duration::from_secs(240);
+/// So many calls a producer remembers to repeat them.
+const PAST_CALLS_MAX: usize = 300;
+/// A deadline that loses answers.
+const BRIEF_DEADLINE_MS: std::ops::Range<u64> = 2..20;
 /// Pause of a worker after a call that failed, or while it has nothing to do.
 const IDLE_DELAY: Duration = Duration::from_millis(20);
 
@@ -46,6 +57,16 @@ pub struct Load {
 impl Load {
     /// Starts workers against these nodes. `seed` determines what a worker does, but not when.
     pub fn start(history: &Arc<History>, targets: Vec<Channel>, seed: u64) -> Self {
+        Self::start_with(history, targets, seed, false)
+    }
+
+    /// The same with dedupe keys in some calls, with answers that are lost, and with repeats of calls that
+    /// were answered long ago.
+    pub fn start_repeating(history: &Arc<History>, targets: Vec<Channel>, seed: u64) -> Self {
+        Self::start_with(history, targets, seed, true)
+    }
+
+    fn start_with(history: &Arc<History>, targets: Vec<Channel>, seed: u64, repeats: bool) -> Self {
         let load = Self {
             targets: Arc::new(Mutex::new(targets)),
             stop: watch::Sender::new(false),
@@ -61,6 +82,8 @@ impl Load {
                 targets: load.targets.clone(),
                 stop: load.stop.subscribe(),
                 numbers: numbers.clone(),
+                repeats,
+                past: VecDeque::new(),
             };
             if index < PRODUCERS {
                 load.workers.spawn(worker.produce());
@@ -92,6 +115,10 @@ struct Worker {
     targets: Arc<Mutex<Vec<Channel>>>,
     stop: watch::Receiver<bool>,
     numbers: Arc<AtomicU64>,
+    /// Whether it repeats calls that were answered.
+    repeats: bool,
+    /// Those that may be repeated.
+    past: VecDeque<PastCall>,
 }
 
 impl Worker {
@@ -113,19 +140,58 @@ impl Worker {
                 sleep(IDLE_DELAY).await;
                 continue;
             }
-            let items = self.items();
-            // Half of the calls have a request id and are retried until their outcome is known.
-            let request_id =
-                if self.random.random_bool(0.5) { format!("{:x}", items[0].0) } else { String::new() };
+            let call = self.call();
             loop {
-                let worst = Rpc::new(self.target(), &history).enqueue(&items, &request_id).await;
+                let worst = self.send(&call).await;
                 if worst != WorstOutcome::Done {
                     sleep(IDLE_DELAY).await;
                 }
-                if worst != WorstOutcome::Unknown || request_id.is_empty() || !self.is_running() {
+                if worst != WorstOutcome::Unknown || !call.is_repeatable() || !self.is_running() {
                     break;
                 }
             }
+            if self.repeats {
+                self.repeat_some(call).await;
+            }
+        }
+    }
+
+    /// A new call. Half of them have a request id, and some have dedupe keys: those are repeated until their
+    /// outcome is known.
+    fn call(&mut self) -> PastCall {
+        let mut items = self.items();
+        let request_id =
+            if self.random.random_bool(0.5) { format!("{:x}", items[0].0) } else { String::new() };
+        if self.repeats && request_id.is_empty() && self.random.random_bool(0.7) {
+            items.iter_mut().for_each(|(number, item)| item.dedupe_key = format!("{number:x}"));
+        }
+        PastCall { items, request_id, at: Instant::now() }
+    }
+
+    /// Sends a call. Its answer may be lost.
+    async fn send(&mut self, call: &PastCall) -> WorstOutcome {
+        let history = self.history.clone();
+        let is_lost = self.repeats && call.is_repeatable() && self.random.random_bool(0.1);
+        let deadline = Duration::from_millis(self.random.random_range(BRIEF_DEADLINE_MS));
+        let mut rpc = match is_lost {
+            true => Rpc::within(self.target(), &history, deadline),
+            false => Rpc::new(self.target(), &history),
+        };
+        rpc.enqueue(&call.items, &call.request_id).await
+    }
+
+    /// Remembers a call, and sends one again that it remembers.
+    async fn repeat_some(&mut self, call: PastCall) {
+        if call.is_repeatable() {
+            self.past.push_back(call);
+        }
+        let is_old = |call: &PastCall| call.at.elapsed() > REPEATED_WITHIN;
+        while self.past.len() > PAST_CALLS_MAX || self.past.front().is_some_and(is_old) {
+            self.past.pop_front();
+        }
+        if !self.past.is_empty() && self.random.random_bool(0.2) {
+            let again = self.past[self.random.random_range(0..self.past.len())].clone();
+            self.send(&again).await;
         }
     }
 
@@ -177,6 +243,21 @@ impl Worker {
             settled_before.extend(plan.ack.into_iter().take(1));
             settled_before.extend(plan.abandon.into_iter().take(1));
         }
+    }
+}
+
+/// A call that a producer may repeat.
+#[derive(Clone)]
+struct PastCall {
+    items: Vec<(u64, EnqueueItem)>,
+    request_id: String,
+    /// When it was made.
+    at: Instant,
+}
+
+impl PastCall {
+    fn is_repeatable(&self) -> bool {
+        !self.request_id.is_empty() || self.items.iter().all(|(_, item)| !item.dedupe_key.is_empty())
     }
 }
 

@@ -38,7 +38,8 @@ struct Rolling {
     /// By their numbers.
     nodes: BTreeMap<usize, Node>,
     history: Arc<History>,
-    /// Makes each call once, and much that a careful client would not do.
+    /// Makes much that a careful client would not do, loses answers, and repeats calls with keys and request
+    /// ids.
     load: Load,
     /// Sees no error.
     client: ClientLoad,
@@ -63,7 +64,7 @@ impl Rolling {
         cluster.migrate().await;
         let nodes: BTreeMap<usize, Node> = (0..).zip(cluster.start_all().await).collect();
         let history = Arc::new(History::new());
-        let load = Load::start(&history, nodes.values().map(Node::channel).collect(), 13);
+        let load = Load::start_repeating(&history, nodes.values().map(Node::channel).collect(), 13);
         let client = ClientLoad::start(&history, nodes.values().map(|node| node.grpc.clone()), 14);
         Self { cluster, nodes, history, load, client, _servers: servers }
     }
