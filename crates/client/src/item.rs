@@ -31,7 +31,7 @@ pub struct NewItem {
     pub policy: DeliveryPolicy,
     /// After this many failed deliveries the item becomes a dead letter; 0: the topic's default, 16.
     pub max_attempts: u32,
-    /// A second item with this key is not stored within the dedupe window.
+    /// A second item of the topic with this key is not stored within the dedupe window.
     pub dedupe_key: Option<String>,
     /// Store it on exactly this shard.
     pub shard: Option<u32>,

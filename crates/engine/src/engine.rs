@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use forebay_store::{DedupeHit, OperationId, OperationOrder, Shard};
+use forebay_store::{OperationId, OperationOrder, Shard};
 use forebay_types::{Clock, Namespace, PolicyChanges, Reason, Receipt, Refusal, ShardId, TopicName};
 use rand::{SeedableRng, rngs::StdRng};
 use tokio::sync::{
@@ -20,8 +20,8 @@ use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, Delivered, DequeueCall, Duty, EnqueueCall,
         Enqueued, ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered,
-        OwnerAnswer, OwnerQuestion, Peers, RETRY_AFTER, Reach, ReportedNamespaces, Served, Settings, Settled,
-        Setup, ShardSight, Status, Supervised, TaskName, Tasks, Wanted,
+        OwnerAnswer, OwnerQuestion, Peers, RETRY_AFTER, Reach, RememberedKey, ReportedNamespaces, Served,
+        Settings, Settled, Setup, ShardSight, Status, Supervised, TaskName, Tasks, Wanted, content_of,
     },
     clock::NodeTime,
     core::{Core, refusals::draining},
@@ -146,7 +146,8 @@ impl Engine {
             }
             OverBudget::Node => over_budget("memory.admit_bytes", "bytes wait to be stored on this node"),
         })?;
-        self.ask(|reply| Event::Enqueue { call, charge, notice, reply }).await
+        let content = call.request_id.is_some().then(|| content_of(&call.items));
+        self.ask(|reply| Event::Enqueue { call, content, charge, notice, reply }).await
     }
 
     /// Leases items, waiting for them if asked to. What was leased for a caller that disconnects is released.
@@ -284,7 +285,7 @@ impl Engine {
 
     /// What a shard remembers of keys, for the owner of their present homes. `None`: this node can't say, for
     /// now.
-    pub async fn find_keys(&self, question: KeyQuestion) -> Option<Vec<DedupeHit>> {
+    pub async fn find_keys(&self, question: KeyQuestion) -> Option<Vec<RememberedKey>> {
         let (reply, answer) = oneshot::channel();
         self.events.send(Event::FindKeys { question, reply }).ok()?;
         answer.await.ok()

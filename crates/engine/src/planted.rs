@@ -98,6 +98,16 @@ pub enum Bug {
     EarlierHomesForgotten,
     /// Such homes are not asked if another node owns them.
     EarlierHomesElsewhereForgotten,
+    /// What programs of the release before have stored under dedupe keys is not looked up.
+    OlderKeysForgotten,
+    /// Dedupe keys are not stored where programs of the release before look them up.
+    NoKeysForOlder,
+    /// A dedupe key is one of all topics.
+    TopicLeftOutOfKeys,
+    /// A call is answered as another one that was made under its request id.
+    RequestContentIgnored,
+    /// The dedupe key of an item that an operator has removed stays taken.
+    KeyNotFreed,
     /// A sweep takes a full page for all there is.
     FullPageTakenForAll,
     /// A node whose event loop stands still renews its claims.
@@ -148,12 +158,23 @@ pub enum Bug {
 
 #[cfg(feature = "planted-bugs")]
 mod state {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
 
     use super::Bug;
 
     thread_local! {
         static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+        static OLDER: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// The engines of this thread that answer at these addresses treat dedupe keys and request ids as the
+    /// release before does.
+    pub fn make_older(addresses: Vec<String>) {
+        OLDER.set(addresses);
+    }
+
+    pub(crate) fn is_older(address: &str) -> bool {
+        OLDER.with_borrow(|older| older.iter().any(|known| known == address))
     }
 
     /// Plants a bug into every engine of this thread, or pulls it out.
@@ -172,13 +193,19 @@ mod state {
 }
 
 #[cfg(feature = "planted-bugs")]
-pub use state::plant;
+pub(crate) use state::{any, is_older, on};
 #[cfg(feature = "planted-bugs")]
-pub(crate) use state::{any, on};
+pub use state::{make_older, plant};
 
 /// Nothing is planted.
 #[cfg(not(feature = "planted-bugs"))]
 pub(crate) const fn on(_bug: Bug) -> bool {
+    false
+}
+
+/// No engine is of the release before.
+#[cfg(not(feature = "planted-bugs"))]
+pub(crate) const fn is_older(_address: &str) -> bool {
     false
 }
 

@@ -194,8 +194,8 @@ pub struct DeadLetter {
 pub struct DedupeEntry {
     /// The generation of the dedupe table that stores it.
     pub generation: u64,
-    /// Hash of the namespace and the key.
+    /// Of a dedupe key or a request id, or of the removal of an item.
     pub hash: [u8; 16],
-    /// The answer, opaque to the store.
+    /// The answer, opaque to the store. Empty: an item was removed.
     pub answer: Vec<u8>,
 }

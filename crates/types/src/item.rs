@@ -58,6 +58,9 @@ impl ItemAttributes {
 /// Short strings beside the payload, sorted by name.
 pub type Headers = Vec<(String, String)>;
 
+/// The headers that name the trace in which an item was created, as the W3C defines them.
+pub const TRACE_HEADERS: [&str; 2] = ["traceparent", "tracestate"];
+
 /// The bytes of an item, which the queue carries but never looks into.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Body {

@@ -171,6 +171,13 @@ async fn a_dedupe_key_makes_one_item_also_after_its_ack() {
     let again = wire.enqueue(vec![keyed(), item("t")]).await.unwrap();
     assert!(again[0].duplicate && !again[1].duplicate);
     assert_eq!(again[0].item_id, first[0].item_id);
+    assert!(again[0].first_enqueued_at.is_some() && again[1].first_enqueued_at.is_none());
+    assert_eq!(again[0].first_enqueued_at, first[1].first_enqueued_at);
+
+    // Nor does a key of one topic hold up an item of another one.
+    let elsewhere = EnqueueItem { topic: "invoice".into(), ..keyed() };
+    let elsewhere = wire.enqueue(vec![elsewhere]).await.unwrap();
+    assert!(!elsewhere[0].duplicate && wire.take("invoice", 10).await.len() == 1);
 
     // Dedupe keys of different namespaces are different keys.
     let other = EnqueueRequest { namespace: "other".into(), ..request(vec![keyed()]) };
@@ -196,8 +203,12 @@ async fn a_retried_request_id_stores_nothing() {
     assert_eq!(ids(&again), ids(&first));
     assert_eq!((wire.take("t", 10).await.len(), wire.take("u", 10).await.len()), (1, 1));
 
-    let more = EnqueueRequest { items: vec![item("t"); 5], ..named };
-    Refused::call(call(&wire, more).await).invalid("request_id");
+    let other = |topic: &str| EnqueueItem { payload: "other".into(), ..item(topic) };
+    for items in [vec![item("t"); 5], vec![item("t"), other("u")], vec![item("u"), item("t")]] {
+        let reused = Refused::call(call(&wire, EnqueueRequest { items, ..named.clone() }).await);
+        assert_eq!((reused.code, reused.reason.as_str()), (Code::AlreadyExists, "REQUEST_ID_REUSED"));
+    }
+    assert!(wire.is_empty("t").await && wire.is_empty("u").await, "nothing of these was stored");
 }
 
 #[tokio::test]

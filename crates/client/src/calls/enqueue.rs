@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use forebay_proto::v1;
-use forebay_types::Reason;
+use forebay_types::{Reason, Timestamp};
 
 use super::member_results::{Member, MemberResults};
 use crate::{
     client::{Client, miscounted},
+    durations::time_from_proto,
     error::Error,
     item::NewItem,
     retry::Target,
@@ -20,8 +21,10 @@ use crate::{
 pub struct Enqueued {
     /// Its id, or the id of the item that was stored before.
     pub item_id: String,
-    /// An item with this dedupe key was stored before.
+    /// An item of the topic with this dedupe key was stored before.
     pub duplicate: bool,
+    /// When that one was stored.
+    pub first_enqueued_at: Option<Timestamp>,
 }
 
 impl Client {
@@ -213,7 +216,11 @@ fn asked_the_shard(error: &Error) -> bool {
 fn member(result: v1::EnqueueResult) -> Member<Enqueued> {
     match result.error {
         Some(error) => Err(Error::of_member(&error)),
-        None => Ok(Enqueued { item_id: result.item_id, duplicate: result.duplicate }),
+        None => Ok(Enqueued {
+            item_id: result.item_id,
+            duplicate: result.duplicate,
+            first_enqueued_at: result.first_enqueued_at.map(time_from_proto),
+        }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_types::{Body, DeliveryPolicy, ItemId, Namespace, Schedule, ShardId, Topic};
+use forebay_types::{Body, DeliveryPolicy, ItemId, Namespace, Schedule, ShardId, Timestamp, Topic};
 
 /// An enqueue call: checked, but not yet placed.
 #[derive(Debug, Clone, Default)]
@@ -68,4 +68,13 @@ pub struct Enqueued {
     pub id: ItemId,
     /// It was there before.
     pub duplicate: bool,
+    /// When that one was stored. `None`: it is no duplicate, or a node of the release before says so.
+    pub first_at: Option<Timestamp>,
+}
+
+impl Enqueued {
+    /// A new item.
+    pub const fn new(id: ItemId) -> Self {
+        Self { id, duplicate: false, first_at: None }
+    }
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use forebay_store::DedupeHit;
-use forebay_types::{Incarnation, ShardId};
+use forebay_types::{Incarnation, ShardId, Topic};
 
 /// What a candidate asks the owner of a shard whose claim was not renewed for a while: do you own it?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,23 @@ pub struct KeyQuestion {
     pub keys: Vec<[u8; 16]>,
 }
 
+/// What a shard remembers under a hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RememberedKey {
+    /// As the store has it.
+    pub hit: DedupeHit,
+    /// The topic of its item, if the release before stored the key and the item is still there.
+    pub topic: Option<Topic>,
+    /// An operator has removed its item, so that its dedupe key is free.
+    pub is_removed: bool,
+}
+
+impl From<DedupeHit> for RememberedKey {
+    fn from(hit: DedupeHit) -> Self {
+        Self { hit, topic: None, is_removed: false }
+    }
+}
+
 /// The way to other nodes, as far as the engine needs it.
 #[async_trait]
 pub trait Peers: Send + Sync + 'static {
@@ -52,7 +69,7 @@ pub trait Peers: Send + Sync + 'static {
 
     /// Asks the node at this address what its shard remembers of keys. Answers within a second. `None`: that
     /// node can't say, for now, or does not answer.
-    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<DedupeHit>>;
+    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<RememberedKey>>;
 }
 
 /// For an engine that is alone: nobody answers.
@@ -62,7 +79,7 @@ impl Peers for () {
         OwnerAnswer::Silent
     }
 
-    async fn find_keys(&self, _address: &str, _question: KeyQuestion) -> Option<Vec<DedupeHit>> {
+    async fn find_keys(&self, _address: &str, _question: KeyQuestion) -> Option<Vec<RememberedKey>> {
         None
     }
 }

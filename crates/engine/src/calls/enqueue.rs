@@ -15,8 +15,9 @@ use crate::{
     },
     index::ShardIndex,
     messages::{reply::Reply, tenant_budget::Charge},
+    planted::{Bug, is_older, on},
     routing::rendezvous::{Ranking, SHARDS_PER_TOPIC, hash},
-    shard::work::{AdmittedItem, KeyHash, ShardEnqueue},
+    shard::work::{AdmittedItem, ItemKey, RequestKey, ShardEnqueue},
 };
 
 /// How far the rank that another node has given may be ahead of this node's time. Their clocks differ.
@@ -43,10 +44,11 @@ impl Share {
     }
 }
 
-/// Serves the call, which was charged at admission.
+/// Serves the call, which was charged at admission. `content`: what it stores, in short, if it has a request
+/// id.
 pub(crate) fn serve(
     core: &mut Core,
-    call: EnqueueCall,
+    (call, content): (EnqueueCall, Option<[u8; 16]>),
     charge: Charge,
     notice: Option<Notice>,
     reply: Reply<Vec<Result<Enqueued, Refusal>>>,
@@ -57,7 +59,11 @@ pub(crate) fn serve(
     }
     let now = core.time.now();
     let EnqueueCall { namespace, items, request_id, only, avoid } = call;
-    let request = request_id.map(|id| hash(&[b"request", namespace.as_bytes(), id.as_bytes()]));
+    // Whoever calls: a repeat works after a token was replaced.
+    let request = request_id.map(|id| RequestKey {
+        hash: hash(&[b"request", namespace.as_bytes(), id.as_bytes()]),
+        content: content.filter(|_| !is_older(&core.launcher.address)),
+    });
     let id = core.ids.next();
     let count = items.len();
     let mut parts = ByShard::new();
@@ -68,8 +74,9 @@ pub(crate) fn serve(
     for (index, item) in items.into_iter().enumerate() {
         let rank = rank_of(core, &item, now);
         first_rank.get_or_insert(rank);
-        let item = with_settings(core, &namespace, item);
-        let mut item = unplaced(&namespace, index, item, only, rank, now);
+        let mut item = with_settings(core, &namespace, item);
+        let key = item.dedupe_key.take().map(|key| key_of(core, &namespace, &item.topic, &key));
+        let mut item = unplaced(index, item, key, only, rank, now);
         let is_keyed = request.is_some() || item.item.dedupe.is_some();
         let paused = whole.clone().or_else(|| pause_of(core, &namespace, &item.item.topic));
         match paused {
@@ -81,7 +88,7 @@ pub(crate) fn serve(
             }
             None => {}
         }
-        match choose_shard(core, &namespace, request, &item, &parts, &mut candidates) {
+        match choose_shard(core, &namespace, request.as_ref(), &item, &parts, &mut candidates) {
             Ok(shard) => parts.entry(shard).or_default().push(item.item),
             Err(refusal) => refused.push((index, refusal)),
         }
@@ -213,7 +220,7 @@ struct UnplacedItem {
 fn choose_shard(
     core: &Core,
     namespace: &str,
-    request: Option<KeyHash>,
+    request: Option<&RequestKey>,
     item: &UnplacedItem,
     parts: &ByShard,
     candidates: &mut Candidates,
@@ -224,7 +231,8 @@ fn choose_shard(
         })?;
         return only_if_open(core, shard);
     }
-    if let Some(hash) = request.or(item.item.dedupe) {
+    let home = request.map(|request| request.hash).or(item.item.dedupe.map(|key| key.shared));
+    if let Some(hash) = home {
         let home = core.homes.home(&hash).and_then(|id| core.slots.index_of(id)).ok_or_else(no_shard)?;
         // The node that placed it knows another set of shards.
         if item.only.is_some_and(|only| only != core.slots[home].id) {
@@ -323,10 +331,20 @@ fn with_settings(core: &Core, namespace: &Namespace, item: NewItem) -> NewItem {
     }
 }
 
+/// Under what an item is remembered.
+fn key_of(core: &Core, namespace: &str, topic: &Topic, key: &str) -> ItemKey {
+    let shared = hash(&[b"dedupe", namespace.as_bytes(), key.as_bytes()]);
+    let own = match is_older(&core.launcher.address) || on(Bug::TopicLeftOutOfKeys) {
+        true => shared,
+        false => hash(&[b"dedupe of topic", namespace.as_bytes(), topic.as_bytes(), key.as_bytes()]),
+    };
+    ItemKey { own, shared, is_shared_taken: false }
+}
+
 fn unplaced(
-    namespace: &str,
     index: usize,
     item: NewItem,
+    dedupe: Option<ItemKey>,
     only: Option<ShardId>,
     rank: i64,
     now: Timestamp,
@@ -337,7 +355,6 @@ fn unplaced(
         Schedule::Delay(delay) => Some(now.plus(delay)),
         Schedule::After(time) => Some(time).filter(|time| *time > now),
     };
-    let key = item.dedupe_key.as_ref();
     let attributes = ItemAttributes {
         enqueued_at: now,
         expires_at: item.ttl.map(|ttl| now.plus(ttl)),
@@ -357,7 +374,7 @@ fn unplaced(
         due,
         delayed: matches!(item.schedule, Schedule::Delay(_)),
         attributes,
-        dedupe: key.map(|key| hash(&[b"dedupe", namespace.as_bytes(), key.as_bytes()])),
+        dedupe,
         pinned: item.shard.or(only).is_some(),
         body: item.body,
         refused: None,

@@ -4,13 +4,17 @@
 //! shards that the asker knows: then it stores no key any more whose home is elsewhere under that set. And it
 //! is given only while no other node can own the shard.
 
-use forebay_store::{DedupeHit, StoreError};
+use forebay_store::StoreError;
 use tokio::sync::oneshot;
 
-use crate::{api::KeyQuestion, core::Core, index::ShardIndex};
+use crate::{
+    api::{KeyQuestion, RememberedKey},
+    core::Core,
+    index::ShardIndex,
+};
 
 /// Looks the keys up. A question that can't be answered now is dropped: the asker's caller tries again.
-pub(crate) fn serve(core: &mut Core, question: KeyQuestion, reply: oneshot::Sender<Vec<DedupeHit>>) {
+pub(crate) fn serve(core: &mut Core, question: KeyQuestion, reply: oneshot::Sender<Vec<RememberedKey>>) {
     let KeyQuestion { shard, homes, keys } = question;
     let Some(index) = core.slots.index_of(shard) else { return };
     let at = core.time.monotonic();
@@ -29,7 +33,12 @@ pub(crate) fn serve(core: &mut Core, question: KeyQuestion, reply: oneshot::Send
 }
 
 /// A shard was read.
-pub(crate) fn found(core: &mut Core, index: ShardIndex, read: u64, hits: Result<Vec<DedupeHit>, StoreError>) {
+pub(crate) fn found(
+    core: &mut Core,
+    index: ShardIndex,
+    read: u64,
+    hits: Result<Vec<RememberedKey>, StoreError>,
+) {
     let at = core.time.monotonic();
     let Some(reply) = core.questions.take(read) else { return };
     let slot = &mut core.slots[index];

@@ -85,10 +85,10 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     }
     core.calls.answer_of(None);
     counts.report();
-    for Duplicate { namespace, call, index, seq } in committed.duplicates {
+    for Duplicate { namespace, call, index, seq, first_at } in committed.duplicates {
         core.traffic.became(&namespace, Fate::Duplicate, 1);
         let id = ItemId { shard, seq };
-        core.calls.enqueue_done(call, index, Ok(Enqueued { id, duplicate: true }));
+        core.calls.enqueue_done(call, index, Ok(Enqueued { id, duplicate: true, first_at: Some(first_at) }));
     }
     if let Some(topology) = committed.topology {
         let (id, now) = (core.slots[index].id, core.time.now());
@@ -169,7 +169,7 @@ fn enqueued(
     let shard = core.slots[index].id;
     for (item, result) in part.items.iter().zip(results) {
         let id = |stored: StoredItem| ItemId { shard, seq: stored.key.seq };
-        let answer = result.map(|stored| Enqueued { id: id(stored), duplicate: false });
+        let answer = result.map(|stored| Enqueued::new(id(stored)));
         core.calls.enqueue_done(part.call, item.index, answer);
     }
 }

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use forebay_store::DedupeHit;
 use forebay_types::ShardId;
 
-use crate::index::ShardIndex;
+use crate::{api::RememberedKey, index::ShardIndex, shard::work::KeyHash};
 
 /// A shard that is asked for keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,13 +25,22 @@ pub(crate) enum Asked {
     },
 }
 
+/// What a shard is to be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// The shard.
+    pub whom: Asked,
+    /// For these keys.
+    pub keys: Vec<KeyHash>,
+}
+
 /// A lookup for one enqueue. The enqueue itself waits in its home shard.
 #[derive(Debug)]
 pub(crate) struct DedupeLookup {
     /// The home shard of its keys.
     pub home: ShardIndex,
     /// Shards still to be asked. The home shard is the last.
-    pub to_ask: VecDeque<Asked>,
+    pub to_ask: VecDeque<Question>,
     /// The shard that is asked now.
     pub asked: Option<Asked>,
     /// What was found so far.
@@ -45,7 +53,7 @@ pub(crate) struct FoundKey {
     /// The shard.
     pub shard: ShardId,
     /// What it remembers.
-    pub hit: DedupeHit,
+    pub key: RememberedKey,
 }
 
 /// All lookups that are under way, by read.

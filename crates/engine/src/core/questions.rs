@@ -2,21 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use forebay_store::DedupeHit;
 use tokio::sync::oneshot;
 
-use crate::index::ShardIndex;
+use crate::{api::RememberedKey, index::ShardIndex};
 
 /// So many are answered at one time. Askers whose question is dropped try again.
 const QUESTIONS_MAX: usize = 256;
 
 /// The questions that have no answer yet, by read.
 #[derive(Debug, Default)]
-pub(crate) struct Questions(BTreeMap<u64, (ShardIndex, oneshot::Sender<Vec<DedupeHit>>)>);
+pub(crate) struct Questions(BTreeMap<u64, (ShardIndex, oneshot::Sender<Vec<RememberedKey>>)>);
 
 impl Questions {
     /// A shard is to be read for an asker. Returns `false` if there are too many questions.
-    pub fn ask(&mut self, read: u64, shard: ShardIndex, reply: oneshot::Sender<Vec<DedupeHit>>) -> bool {
+    pub fn ask(&mut self, read: u64, shard: ShardIndex, reply: oneshot::Sender<Vec<RememberedKey>>) -> bool {
         let has_room = self.0.len() < QUESTIONS_MAX;
         if has_room {
             self.0.insert(read, (shard, reply));
@@ -30,7 +29,7 @@ impl Questions {
     }
 
     /// The read has ended.
-    pub fn take(&mut self, read: u64) -> Option<oneshot::Sender<Vec<DedupeHit>>> {
+    pub fn take(&mut self, read: u64) -> Option<oneshot::Sender<Vec<RememberedKey>>> {
         self.0.remove(&read).map(|(_, reply)| reply)
     }
 

@@ -103,9 +103,9 @@ fn take_in(core: &mut Core, inbox: &mut Inbox) {
 /// Handles one event.
 fn handle(core: &mut Core, event: Event) {
     match event {
-        Event::Enqueue { call, charge, notice, reply } => {
+        Event::Enqueue { call, content, charge, notice, reply } => {
             planted::panic_if_asked();
-            enqueue::serve(core, call, charge, notice, reply);
+            enqueue::serve(core, (call, content), charge, notice, reply);
         }
         Event::Dequeue { id, call, charge, reply } => dequeue::serve(core, id, call, charge, reply),
         Event::PollGone { id, .. } => dequeue::caller_gone(core, id),

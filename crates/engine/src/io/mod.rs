@@ -7,6 +7,7 @@ mod claimed;
 mod commit;
 mod found;
 mod heartbeat;
+mod keys;
 pub(crate) mod launch;
 mod orders;
 mod read_ahead;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use forebay_store::{ErrorClass, Reader, StoreError};
 use forebay_types::{Seq, State};
 
+use super::keys;
 use crate::{
     api::{TaskName, Tasks},
     messages::{
@@ -94,7 +95,7 @@ impl Reads {
     /// Looks dedupe keys up.
     pub fn dedupe(&self, read: u64, generations: Vec<u64>, hashes: Vec<KeyHash>) {
         self.start(
-            move |reader| async move { reader.dedupe(&generations, &hashes).await },
+            move |reader| async move { keys::look_up(&*reader, &generations, &hashes).await },
             move |hits| ShardEvent::DedupeHits { read, hits },
         );
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_store::{DedupeHit, OperationId, OperationOrder};
+use forebay_store::{OperationId, OperationOrder};
 use forebay_types::{Namespace, PolicyChanges, Receipt, Refusal, ShardId, TopicId, TopicName};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 
@@ -20,7 +20,7 @@ use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, ConsumersCall, Counted, DequeueCall, Duty,
         EnqueueCall, Enqueued, ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen,
-        Ordered, OwnerAnswer, OwnerQuestion, Settled, ShardSight, Standing, Status, Wanted,
+        Ordered, OwnerAnswer, OwnerQuestion, RememberedKey, Settled, ShardSight, Standing, Status, Wanted,
     },
     index::ShardIndex,
 };
@@ -39,6 +39,8 @@ pub(crate) enum Event {
     Enqueue {
         /// What to store.
         call: EnqueueCall,
+        /// The same in short, if the call has a request id.
+        content: Option<[u8; 16]>,
         /// What the call was charged with at admission.
         charge: Charge,
         /// Told at once which items are for other nodes.
@@ -236,7 +238,7 @@ pub(crate) enum Event {
         /// What it asks.
         question: KeyQuestion,
         /// Receives the answer. Dropped, if the node can't say.
-        reply: oneshot::Sender<Vec<DedupeHit>>,
+        reply: oneshot::Sender<Vec<RememberedKey>>,
     },
     /// Tell what the node sees of its shards.
     Sights(oneshot::Sender<Vec<ShardSight>>),

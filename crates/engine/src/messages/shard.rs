@@ -2,13 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_store::{
-    Batch, DedupeHit, DueRow, Fence, ItemLocation, Reader, ReadyRow, ShardTopology, StoreError, Sweep,
-};
+use forebay_store::{Batch, DueRow, Fence, ItemLocation, Reader, ReadyRow, ShardTopology, StoreError, Sweep};
 use forebay_types::{Body, Monotonic, Seq, Timestamp, TopicId};
 
 use crate::{
-    api::Tasks,
+    api::{RememberedKey, Tasks},
     shard::{
         image::ShardImage,
         work::{FoundItem, OperationItem, TallyRows},
@@ -176,14 +174,14 @@ pub(crate) enum ShardEvent {
         /// Names the read.
         read: u64,
         /// What it found.
-        hits: Result<Vec<DedupeHit>, StoreError>,
+        hits: Result<Vec<RememberedKey>, StoreError>,
     },
     /// Another node was asked for dedupe keys.
     KeysFoundElsewhere {
         /// Names the question.
         read: u64,
         /// What its shard remembers. `None`: it can't say, or does not answer.
-        hits: Option<Vec<DedupeHit>>,
+        hits: Option<Vec<RememberedKey>>,
     },
     /// Items whose deliveries are over were located.
     ItemsLocated {

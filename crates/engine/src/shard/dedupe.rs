@@ -18,6 +18,19 @@ impl OwnedShard {
         self.tenure.marks.time.max(node_now)
     }
 
+    /// Whether a program of the release before may have stored a key here that counts still: since this one
+    /// owns the shard, for less than the longest window.
+    pub fn may_hold_older_keys(&self, now: Timestamp) -> bool {
+        self.tenure.began_at.plus(self.settings.longest_dedupe_window()) > now
+    }
+
+    /// Whether an item that was enqueued then may have a dedupe key whose window is not over. It may have
+    /// waited for a batch before it was stored, though no longer than for a window.
+    pub fn may_be_keyed(&self, enqueued_at: Timestamp, now: Timestamp) -> bool {
+        let window = self.settings.longest_dedupe_window();
+        self.tenure.keyed_at.plus(window) > now && enqueued_at.plus(window * 2) > now
+    }
+
     /// The key for which an enqueue with these keys has to wait: another one holds it. One that has not
     /// waited yet also waits behind those that do.
     pub fn key_to_wait_for(&self, keys: &[KeyHash], has_waited: bool) -> Option<KeyHash> {
@@ -56,11 +69,12 @@ impl OwnedShard {
 
     /// An item is stored under a key: those in its line are answered with it.
     pub(super) fn answer_line(&mut self, key: KeyHash, seq: Seq, duplicates: &mut Vec<Duplicate>) {
-        let Self { keys, budget, .. } = self;
+        let Self { keys, budget, tenure, .. } = self;
+        let first_at = tenure.marks.time;
         keys.stored(key, |part, item| {
             budget.release(&part.namespace, item.charge());
             let namespace = part.namespace.clone();
-            duplicates.push(Duplicate { namespace, call: part.call, index: item.index, seq });
+            duplicates.push(Duplicate { namespace, call: part.call, index: item.index, seq, first_at });
         });
     }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-use forebay_types::{Namespace, Seq};
+use forebay_types::{Namespace, Seq, Timestamp};
 
 use super::work::{AdmittedItem, KeyHash, ShardEnqueue};
 use crate::planted::{Bug, on};
@@ -35,6 +35,8 @@ pub(crate) struct Duplicate {
     pub index: usize,
     /// The item that is stored under its key.
     pub seq: Seq,
+    /// When it was stored.
+    pub first_at: Timestamp,
 }
 
 impl DedupeKeys {
@@ -110,7 +112,8 @@ impl DedupeKeys {
         for mut part in line {
             // A request id in line is looked up: its call has one answer for all of its items.
             let items = std::mem::take(&mut part.items);
-            let (same, rest): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.dedupe == Some(key));
+            let (same, rest): (Vec<_>, Vec<_>) =
+                items.into_iter().partition(|item| item.dedupe.is_some_and(|own| own.own == key));
             same.into_iter().for_each(|item| each(&part, item));
             part.items = rest;
             if !part.items.is_empty() {
@@ -174,14 +177,14 @@ impl DedupeKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shard::tests::{check::wrong, items, part};
+    use crate::shard::tests::{check::wrong, items, key, part, request};
 
     const KEYS: [KeyHash; 2] = [[1; 16], [2; 16]];
 
     /// An enqueue of items with these keys.
     fn keyed(call: u64, keys: &[KeyHash]) -> ShardEnqueue {
         let mut part = part(call, items(keys.len()));
-        part.items.iter_mut().zip(keys).for_each(|(item, key)| item.dedupe = Some(*key));
+        part.items.iter_mut().zip(keys).for_each(|(item, own)| item.dedupe = key(own[0]));
         part
     }
 
@@ -240,7 +243,7 @@ mod tests {
     fn a_request_id_in_line_is_not_answered_with_an_item() {
         let mut keys = DedupeKeys::default();
         keys.hold(&KEYS[..1]);
-        keys.wait_for(KEYS[0], ShardEnqueue { request: Some(KEYS[0]), ..part(1, items(2)) });
+        keys.wait_for(KEYS[0], ShardEnqueue { request: request(1), ..part(1, items(2)) });
         keys.stored(KEYS[0], |_, _| panic!("it has no item with this key"));
         assert_eq!(resumed(&mut keys), [1]);
     }

@@ -69,7 +69,6 @@ pub(crate) use self::{
     batch::{
         BuildContext, Built,
         apply::{Committed, TIMEOUT_GRACE_MAX, TIMEOUT_GRACE_MIN},
-        decode_answer,
         undo::Undone,
     },
     dedupe_keys::Duplicate,

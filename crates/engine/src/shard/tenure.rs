@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_store::{Fence, HighWaterMarks};
-use forebay_types::{Incarnation, Monotonic};
+use forebay_types::{Incarnation, Monotonic, Timestamp};
 
 use super::in_flight::InFlight;
 use crate::{api::Settings, claim::Trust};
@@ -15,6 +15,10 @@ pub(super) struct Tenure {
     pub epoch: u64,
     /// The owner's random name.
     pub incarnation: Incarnation,
+    /// The shard's time when it was taken over: all that others have stored is older.
+    pub began_at: Timestamp,
+    /// When an item with a dedupe key was stored last, at the latest.
+    pub keyed_at: Timestamp,
     /// The last resolved batch.
     pub batch: u64,
     /// The highest values given out.
@@ -35,6 +39,8 @@ impl Tenure {
         Self {
             epoch: fence.epoch,
             incarnation: fence.incarnation,
+            began_at: fence.marks.time,
+            keyed_at: fence.marks.time,
             batch: fence.batch,
             marks: fence.marks,
             rank_floor: i64::MIN,

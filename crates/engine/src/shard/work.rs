@@ -1,7 +1,9 @@
 //! What waits for a shard's next batch, and what a shard asks its connections to read.
 
 mod change;
+mod keys;
 mod operation;
+mod remembered;
 mod settle;
 mod tallies;
 
@@ -12,7 +14,9 @@ use forebay_types::{Body, ItemAttributes, Key, Namespace, Refusal, Timestamp, To
 
 pub(crate) use self::{
     change::ChangeRequest,
+    keys::{ItemKey, KeyHash, RequestKey, removal},
     operation::{FoundItem, OperationItem, OperationPage, OperationRead, OrderRequest, Place, Walk},
+    remembered::{Remembered, decode as decode_remembered, encode as encode_remembered},
     settle::{DeliveryEnd, SettleKind, SettleRequest},
     tallies::{TalliesAfter, TalliesRequest, TallyRows},
 };
@@ -47,9 +51,6 @@ pub(crate) struct Cost {
     pub bytes: usize,
 }
 
-/// 128 bits over a namespace and a dedupe key or request id.
-pub(crate) type KeyHash = [u8; 16];
-
 /// The sets of shards that a shard is to record next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NextRecord {
@@ -75,16 +76,29 @@ pub(crate) struct ShardEnqueue {
     pub call: u64,
     /// The tenant.
     pub namespace: Namespace,
-    /// The call is one unit: never cut, and remembered under this hash.
-    pub request: Option<KeyHash>,
+    /// The call is one unit: never cut, and remembered under this.
+    pub request: Option<RequestKey>,
     /// The items.
     pub items: Vec<AdmittedItem>,
 }
 
 impl ShardEnqueue {
-    /// The keys under which it is remembered.
+    /// The keys that are its own: nobody else may hold them.
     pub fn keys(&self) -> Vec<KeyHash> {
-        self.request.into_iter().chain(self.items.iter().filter_map(|item| item.dedupe)).collect()
+        self.hashes(false)
+    }
+
+    /// The hashes that name its home shard.
+    pub fn homes(&self) -> Vec<KeyHash> {
+        let keys = self.items.iter().filter_map(|item| item.dedupe);
+        self.request.iter().map(|request| request.hash).chain(keys.map(|key| key.shared)).collect()
+    }
+
+    /// The hashes under which it may be remembered. `older`: by the release before, too.
+    pub fn hashes(&self, older: bool) -> Vec<KeyHash> {
+        let keys = || self.items.iter().filter_map(|item| item.dedupe);
+        let own = self.request.iter().map(|request| request.hash).chain(keys().map(|key| key.own));
+        own.chain(keys().filter(|_| older).map(|key| key.shared)).collect()
     }
 
     /// Bytes that it is charged with while it waits.
@@ -121,7 +135,7 @@ pub(crate) struct AdmittedItem {
     /// What is known of it beside its place and its body.
     pub attributes: ItemAttributes,
     /// A second item with this key is not stored.
-    pub dedupe: Option<KeyHash>,
+    pub dedupe: Option<ItemKey>,
     /// The caller named the shard.
     pub pinned: bool,
     /// What it carries.

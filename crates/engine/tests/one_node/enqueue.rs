@@ -109,3 +109,86 @@ async fn an_item_that_the_database_does_not_take_fails_alone() {
     }
     queue.engine.stop().await;
 }
+
+/// A call under a request id.
+fn named(items: Vec<NewItem>) -> EnqueueCall {
+    let request_id = Some("import".to_owned());
+    EnqueueCall { namespace: "ns".into(), items, request_id, ..EnqueueCall::default() }
+}
+
+#[tokio::test]
+async fn a_request_id_that_was_used_for_other_items_is_refused() {
+    let queue = Queue::start(2).await;
+    let first = queue.engine.enqueue(named(vec![item(0, "to Ann")])).await.unwrap();
+    let topic = NewItem { topic: "sms".into(), ..item(0, "to Ann") };
+    let others = [vec![item(0, "to Bob")], vec![topic], vec![item(1, "to Ann")], vec![item(0, "to Ann"); 2]];
+    let queue = queue.restart().await;
+    for items in others {
+        for result in queue.engine.enqueue(named(items)).await.unwrap() {
+            let refusal = result.unwrap_err();
+            assert_eq!(
+                (refusal.reason, refusal.field.as_deref()),
+                (Reason::RequestIdReused, Some("request_id"))
+            );
+        }
+    }
+    let mut again = item(0, "to Ann");
+    again.body.headers.push(("traceparent".to_owned(), "another at each try".to_owned()));
+    assert_eq!(queue.engine.enqueue(named(vec![again])).await.unwrap(), first);
+    assert_eq!(queue.get(10, 0).await.len(), 1);
+    queue.engine.stop().await;
+}
+
+#[tokio::test]
+async fn two_calls_with_one_request_id_at_once_store_one_of_them() {
+    let queue = Queue::start(1).await;
+    let call = |payload| queue.engine.enqueue(named(vec![item(0, payload)]));
+    let (one, two, three) = tokio::join!(call("a"), call("b"), call("a"));
+    let [one, two, three] = [one, two, three].map(|results| results.unwrap().remove(0));
+    assert_eq!(one, three);
+    assert_eq!([one, two].iter().filter(|result| result.is_ok()).count(), 1);
+    assert_eq!(queue.get(10, 0).await.len(), 1);
+    queue.engine.stop().await;
+}
+
+#[tokio::test]
+async fn dedupe_keys_belong_to_their_topics() {
+    let queue = Queue::start(2).await;
+    let keyed = |topic: &str| NewItem {
+        dedupe_key: Some("order-42".to_owned()),
+        topic: topic.into(),
+        ..item(0, topic)
+    };
+    let both = queue.put(vec![keyed("mail"), keyed("invoice"), keyed("mail")]).await;
+    assert_eq!(both.iter().map(|stored| stored.duplicate).collect::<Vec<_>>(), [false, false, true]);
+    assert!(both[0].id != both[1].id && both[0].id == both[2].id);
+    assert!(both[0].first_at.is_none() && both[2].first_at.is_some());
+    let queue = queue.restart().await;
+    let again = queue.put(vec![keyed("invoice"), keyed("mail"), keyed("sms")]).await;
+    assert_eq!(again.iter().map(|stored| stored.id).take(2).collect::<Vec<_>>(), [both[1].id, both[0].id]);
+    assert_eq!(again.iter().map(|stored| stored.duplicate).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(again[1].first_at, both[2].first_at, "it is when the first one was stored");
+    queue.engine.stop().await;
+}
+
+#[tokio::test]
+async fn the_key_of_an_item_that_an_operator_removes_is_free() {
+    let queue = Queue::start(2).await;
+    let keyed = || NewItem { dedupe_key: Some("k".to_owned()), ..item(0, "x") };
+    for leased in [false, true] {
+        let first = queue.put(vec![keyed()]).await[0];
+        assert!(!first.duplicate);
+        if leased {
+            assert_eq!(queue.get(1, 1_000).await.len(), 1);
+        }
+        let change = ItemChange::Cancel;
+        let call = ChangeCall { namespace: "ns".into(), items: vec![first.id], change, dry_run: false };
+        queue.engine.change_items(call).await.unwrap().remove(0).unwrap();
+    }
+    let last = queue.put(vec![keyed()]).await[0];
+    assert!(!last.duplicate);
+    let delivered = queue.get(1, 1_000).await;
+    queue.ack(&delivered).await.remove(0).unwrap();
+    assert_eq!(queue.put(vec![keyed()]).await[0].id, last.id, "what is done is not removed");
+    queue.engine.stop().await;
+}

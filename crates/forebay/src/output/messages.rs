@@ -44,6 +44,7 @@ pub fn enqueued(result: &Result<Enqueued, Error>) -> v1::EnqueueResult {
         Ok(stored) => v1::EnqueueResult {
             item_id: stored.item_id.clone(),
             duplicate: stored.duplicate,
+            first_enqueued_at: stored.first_enqueued_at.map(time),
             ..Default::default()
         },
         Err(error) => v1::EnqueueResult {

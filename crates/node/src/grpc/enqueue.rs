@@ -148,9 +148,12 @@ fn check(limits: &Limits, now: Timestamp, index: usize, item: EnqueueItem) -> Re
 
 fn result(answer: Result<Enqueued, Refusal>) -> EnqueueResult {
     match answer {
-        Ok(Enqueued { id, duplicate }) => {
-            EnqueueResult { item_id: id.to_string(), duplicate, ..Default::default() }
-        }
+        Ok(Enqueued { id, duplicate, first_at }) => EnqueueResult {
+            item_id: id.to_string(),
+            duplicate,
+            first_enqueued_at: first_at.map(fields::to_timestamp),
+            ..Default::default()
+        },
         Err(refusal) => {
             let Refused { error, reason, retry_after } = status::of_result(&refusal);
             EnqueueResult { error, reason, retry_after, ..Default::default() }

@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers};
-use forebay_store::DedupeHit;
+use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers, RememberedKey};
 use tokio::net::TcpStream;
 use tonic::transport::Endpoint;
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
@@ -50,7 +49,7 @@ impl Peers for HealthPeers {
     }
 
     /// A node with a static list of shards asks nobody: it knows no other's engine.
-    async fn find_keys(&self, _address: &str, _question: KeyQuestion) -> Option<Vec<DedupeHit>> {
+    async fn find_keys(&self, _address: &str, _question: KeyQuestion) -> Option<Vec<RememberedKey>> {
         None
     }
 }

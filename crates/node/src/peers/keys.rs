@@ -1,6 +1,6 @@
 //! What nodes tell each other of dedupe keys, as messages and as values.
 
-use forebay_engine::KeyQuestion;
+use forebay_engine::{KeyQuestion, RememberedKey};
 use forebay_proto::peer::{FindKeysRequest, FindKeysResponse, FoundKey};
 use forebay_store::DedupeHit;
 use forebay_types::{ShardId, Timestamp};
@@ -27,23 +27,26 @@ pub fn question(request: FindKeysRequest) -> Option<KeyQuestion> {
 }
 
 /// An answer as a message.
-pub fn response(hits: Option<Vec<DedupeHit>>) -> FindKeysResponse {
-    let found = |hit: DedupeHit| FoundKey {
+pub fn response(hits: Option<Vec<RememberedKey>>) -> FindKeysResponse {
+    let found = |RememberedKey { hit, topic, is_removed }| FoundKey {
         key: hit.hash.to_vec().into(),
         stored_at_micros: hit.at.as_micros(),
         answer: hit.answer.into(),
+        topic: topic.map(|topic| topic.as_ref().to_owned()),
+        removed: is_removed,
     };
     FindKeysResponse { known: hits.is_some(), found: hits.into_iter().flatten().map(found).collect() }
 }
 
 /// The answer of a message. `None`: the node can't say, or its answer is not one.
-pub fn answer(response: FindKeysResponse) -> Option<Vec<DedupeHit>> {
+pub fn answer(response: FindKeysResponse) -> Option<Vec<RememberedKey>> {
     let hit = |found: FoundKey| {
-        Some(DedupeHit {
+        let hit = DedupeHit {
             hash: <[u8; 16]>::try_from(found.key.as_ref()).ok()?,
             at: Timestamp::from_micros(found.stored_at_micros),
             answer: found.answer.to_vec(),
-        })
+        };
+        Some(RememberedKey { hit, topic: found.topic.map(Into::into), is_removed: found.removed })
     };
     let found = response.found.into_iter().map(hit).collect::<Option<_>>()?;
     response.known.then_some(found)
@@ -59,7 +62,10 @@ mod tests {
             KeyQuestion { shard: ShardId(3), homes: vec![ShardId(1), ShardId(2)], keys: vec![[7; 16]] };
         assert_eq!(question(request(asked.clone())), Some(asked));
         let hit = DedupeHit { hash: [7; 16], at: Timestamp::from_micros(-5), answer: vec![1, 2] };
-        assert_eq!(answer(response(Some(vec![hit.clone()]))), Some(vec![hit]));
+        let bare = RememberedKey::from(hit);
+        let of_topic = RememberedKey { topic: Some("t".into()), is_removed: true, ..bare.clone() };
+        let found = vec![bare, of_topic];
+        assert_eq!(answer(response(Some(found.clone()))), Some(found));
         assert_eq!(answer(response(None)), None);
     }
 

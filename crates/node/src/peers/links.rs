@@ -8,10 +8,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers};
+use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers, RememberedKey};
 use forebay_membership::ClusterLinks;
 use forebay_proto::peer::{CatalogChangedRequest, IsReadyForRequest, OwnsShardRequest, PingRequest};
-use forebay_store::DedupeHit;
 use forebay_types::ShardId;
 use tonic::{Code, Response, Status};
 
@@ -161,7 +160,7 @@ impl Peers for PeerLinks {
         }
     }
 
-    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<DedupeHit>> {
+    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<RememberedKey>> {
         if address == self.own || address.is_empty() {
             return None;
         }

@@ -75,6 +75,12 @@ pub struct FoundKey {
     /// The first answer, as the shard keeps it.
     #[prost(bytes = "bytes", tag = "3")]
     pub answer: ::prost::bytes::Bytes,
+    /// The topic of the item, if a program of the release before stored the key and the item is still there.
+    #[prost(string, optional, tag = "4")]
+    pub topic: ::core::option::Option<::prost::alloc::string::String>,
+    /// An operator has removed the item, so that its key is free.
+    #[prost(bool, tag = "5")]
+    pub removed: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CatalogChangedRequest {}
@@ -123,7 +129,7 @@ pub struct Item {
     /// How many deliveries may fail.
     #[prost(uint32, tag = "11")]
     pub max_attempts: u32,
-    /// A second item with this key inside the window is not stored.
+    /// A second item of the topic with this key inside the window is not stored.
     #[prost(string, optional, tag = "12")]
     pub dedupe_key: ::core::option::Option<::prost::alloc::string::String>,
     /// Its rank, as the node gave it that took the call.
@@ -180,6 +186,9 @@ pub struct EnqueueResult {
     /// Why it was not stored.
     #[prost(message, optional, tag = "4")]
     pub refusal: ::core::option::Option<Refusal>,
+    /// When it was stored, of a duplicate, in microseconds since the Unix epoch.
+    #[prost(sint64, optional, tag = "5")]
+    pub first_at: ::core::option::Option<i64>,
 }
 /// A delivery: what a receipt names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -5911,7 +5911,7 @@ pub struct EnqueueRequest {
     #[prost(message, repeated, tag = "2")]
     pub items: ::prost::alloc::vec::Vec<EnqueueItem>,
     /// Repeating a call with the same id inside the dedupe window stores nothing and answers the first
-    /// call's results. Not together with dedupe_key or shard.
+    /// call's results. With other items it is ALREADY_EXISTS, REQUEST_ID_REUSED. Not together with dedupe_key or shard.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -5941,7 +5941,7 @@ pub struct EnqueueItem {
     /// topic or its namespace, else 16.
     #[prost(uint32, tag = "10")]
     pub max_attempts: u32,
-    /// A second item with this key inside the window is not stored.
+    /// A second item of the topic with this key inside the window is not stored.
     #[prost(string, tag = "11")]
     pub dedupe_key: ::prost::alloc::string::String,
     /// At most 16 entries and 4 KiB.
@@ -5989,6 +5989,9 @@ pub struct EnqueueResult {
     /// When to try again at the earliest, as in the error's RetryInfo.
     #[prost(message, optional, tag = "5")]
     pub retry_after: ::core::option::Option<::prost_types::Duration>,
+    /// When the first item was stored, if this one is a duplicate.
+    #[prost(message, optional, tag = "6")]
+    pub first_enqueued_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DequeueRequest {

@@ -8,9 +8,9 @@ use crate::error::StoreError;
 pub(super) async fn create(server: &Server, number: u64) -> Result<(), StoreError> {
     let sql = format!(
         "CREATE TABLE IF NOT EXISTS dedupe_{number} (\
-         hash BINARY(16) NOT NULL COMMENT '128-bit hash of namespace and key', \
+         hash BINARY(16) NOT NULL COMMENT '128-bit hash of a dedupe key, a request id or a removal', \
          at BIGINT NOT NULL COMMENT 'when it was stored, in microseconds since the Unix epoch', \
-         answer MEDIUMBLOB NOT NULL COMMENT 'packed: the first answer', \
+         answer MEDIUMBLOB NOT NULL COMMENT 'packed: the first answer, and of what; empty: of a removal', \
          PRIMARY KEY (hash)\
          ) ENGINE=InnoDB COMMENT='dedupe keys and request ids of one time span; dropped as a whole'"
     );

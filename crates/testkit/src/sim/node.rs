@@ -61,7 +61,7 @@ impl Port<'_> {
         let forgotten = self.has_bug(CallerBug::EnqueueForgotten, 20);
         let mut answer = if forgotten {
             let id = ItemId { shard: ShardId(1), seq: Seq(1 << 30) };
-            Answer::Done(vec![Ok(Enqueued { id, duplicate: false }); count])
+            Answer::Done(vec![Ok(Enqueued::new(id)); count])
         } else {
             self.call(node, node.front.enqueue(call)).await
         };

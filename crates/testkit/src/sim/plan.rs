@@ -100,6 +100,8 @@ pub struct Plan {
     pub rests: u32,
     /// Whether processes pass calls on to each other.
     pub forwards: bool,
+    /// Whether some processes treat dedupe keys as the release before does.
+    pub older: bool,
     /// Whether clocks step.
     pub clocks_step: bool,
     /// Whether the trace is kept.
@@ -154,6 +156,7 @@ impl Plan {
             keys: 250,
             rests: 0,
             forwards: !matches!(kind, Kind::Quiet | Kind::Tight) && seed % 2 == 1,
+            older: matches!(kind, Kind::Crashes | Kind::TakeOvers | Kind::Moves) && seed % 3 == 2,
             clocks_step,
             trace: false,
             one_server: false,

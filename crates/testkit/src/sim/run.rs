@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Once, PoisonError, atomic::Ordering},
 };
 
+use forebay_engine::planted::make_older;
 use tokio::task::JoinSet;
 
 use super::{
@@ -14,9 +15,12 @@ use super::{
     coverage::Coverage,
     drain,
     plan::{Kind, Plan},
-    world::World,
+    world::{World, address},
 };
 use crate::fake::Dice;
+
+/// More processes than a run has.
+const PROCESSES_MAX: usize = 500;
 
 /// The result of a run.
 #[derive(Debug)]
@@ -44,6 +48,9 @@ pub fn run(plan: Plan) -> Report {
         .start_paused(true)
         .build()
         .expect("a runtime without I/O needs nothing");
+    // As in an upgrade that goes back and forth.
+    let older = (1..=PROCESSES_MAX).filter(|number| plan.older && number % 3 != 0).map(address);
+    make_older(older.collect());
     let world = runtime.block_on(simulate(plan));
     drop(runtime);
     let mut violations =
@@ -137,6 +144,7 @@ fn report(world: &World, violations: Vec<Finding>) -> Report {
         strict: world.plan.strict_order(),
         healthy: matches!(world.plan.kind, Kind::Quiet | Kind::Crashes),
         shards_change: matches!(world.plan.kind, Kind::Changes | Kind::Everything | Kind::Cluster),
+        older: world.plan.older,
         stalls,
         configured,
         settings: world.plan.settings.clone(),

@@ -10,10 +10,11 @@ use std::{
 
 use async_trait::async_trait;
 use forebay_engine::{
-    Duty, Engine, Intake, KeyQuestion, ListedShard, OwnerAnswer, OwnerQuestion, Peers, Reach, Setup,
+    Duty, Engine, Intake, KeyQuestion, ListedShard, OwnerAnswer, OwnerQuestion, Peers, Reach, RememberedKey,
+    Setup,
 };
 use forebay_front::{Front, Links};
-use forebay_store::{DedupeHit, Shard};
+use forebay_store::Shard;
 use forebay_types::{Clock, ClusterId, ItemId, Receipt, ShardId, Timestamp};
 
 use super::{
@@ -44,8 +45,15 @@ pub struct SharedReceipts {
     pub stored: Vec<(usize, ItemId)>,
     /// Dedupe keys that were used: namespace number and key.
     pub keys: Vec<(usize, String)>,
+    /// Request ids that were used, by any tenant.
+    pub requests: Vec<String>,
     /// The last item's number.
     pub tags: u64,
+}
+
+/// Where a process answers.
+pub fn address(process: usize) -> String {
+    format!("node{process}:7420")
 }
 
 /// Everything that a run consists of.
@@ -136,7 +144,7 @@ impl World {
     pub fn start(&self, seed: u64, clock_offset: i64) -> Node {
         let number = self.nodes().len() + 1;
         let process = Process::new(number);
-        let address = format!("node{number}:7420");
+        let address = address(number);
         let clock = Arc::new(SimClock::new(self.journal.clone(), clock_offset));
         let configured = self.configured();
         let shards = self.listed(&process);
@@ -321,7 +329,7 @@ impl Peers for SimPeers {
         tokio::time::timeout(ASK_TIMEOUT, answer).await.unwrap_or(OwnerAnswer::Silent)
     }
 
-    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<DedupeHit>> {
+    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<RememberedKey>> {
         // Some answers are long on their way.
         let byte = u64::from(question.keys.iter().flatten().copied().next().unwrap_or(0));
         let delay = if byte.is_multiple_of(4) { 3 * byte } else { byte / 8 };

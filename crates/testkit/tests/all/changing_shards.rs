@@ -8,9 +8,8 @@ use std::{
 use async_trait::async_trait;
 use forebay_engine::{
     Duty, Engine, EnqueueCall, Enqueued, Intake, KeyQuestion, ListedShard, NewItem, OwnerAnswer,
-    OwnerQuestion, Peers, Reach, Settings, Setup, ShardState,
+    OwnerQuestion, Peers, Reach, RememberedKey, Settings, Setup, ShardState,
 };
-use forebay_store::DedupeHit;
 use forebay_testkit::{
     FakeShards, NAMESPACE, dequeue,
     fake::{FakeShard, Process},
@@ -41,7 +40,7 @@ impl Peers for Others {
         }
     }
 
-    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<DedupeHit>> {
+    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<RememberedKey>> {
         self.at(address)?.find_keys(question).await
     }
 }

@@ -140,6 +140,17 @@ engine! {
     an_earlier_home_that_is_not_asked: EarlierHomesForgotten in Reshards breaks "IDEMPOTENT-ENQUEUE";
     an_earlier_home_at_another_node_that_is_not_asked: EarlierHomesElsewhereForgotten in Changes
         breaks "IDEMPOTENT-ENQUEUE";
+    keys_of_the_release_before_that_are_not_looked_up: OlderKeysForgotten in Crashes | TakeOvers | Moves
+        breaks "IDEMPOTENT-ENQUEUE"
+        with |plan| (plan.older, plan.keys) = (true, 600);
+    keys_that_the_release_before_does_not_find: NoKeysForOlder in Crashes | TakeOvers | Moves
+        breaks "IDEMPOTENT-ENQUEUE"
+        with |plan| (plan.older, plan.keys) = (true, 600);
+    a_key_of_all_topics: TopicLeftOutOfKeys in Quiet breaks "IDEMPOTENT-ENQUEUE"
+        with |plan| plan.topics = 4;
+    another_call_answered_as_the_first: RequestContentIgnored in Quiet breaks "NO-PHANTOM";
+    a_key_that_a_removal_does_not_free: KeyNotFreed in Quiet breaks "IDEMPOTENT-ENQUEUE"
+        with |plan| (plan.keys, plan.topics, plan.shards) = (900, 1, 1);
     a_hung_owner_that_renews: HungOwnerRenews in Stalls breaks "SHARD-SERVED";
     a_successor_that_never_comes: SuccessorForEver in Moves breaks "EVENTUAL-REDELIVERY";
     a_full_page_taken_for_all: FullPageTakenForAll in Quiet | Crashes breaks "CHECKPOINT-SAFE"

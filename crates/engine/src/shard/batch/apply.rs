@@ -152,7 +152,7 @@ impl OwnedShard {
                     let Ok(stored) = result else { continue };
                     self.stored(item, stored);
                     if let Some(key) = item.dedupe {
-                        self.answer_line(key, stored.key.seq, duplicates);
+                        self.answer_line(key.own, stored.key.seq, duplicates);
                     }
                 }
                 self.free(part);

@@ -2,20 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use forebay_store::{Batch, Checkpoint, DueKey, HighWaterMarks, Sweep, Tally, TopicCounts};
+use forebay_store::{Batch, Checkpoint, DedupeEntry, DueKey, HighWaterMarks, Sweep, Tally, TopicCounts};
 use forebay_types::{Namespace, Seq, Timestamp, TopicId, TopicName, TopicSettings};
 use rand::rngs::StdRng;
 
 use crate::{
     api::{Changed, SettingsTable},
     clock::Moment,
+    planted::{Bug, on},
     shard::{
         OwnedShard,
         disk_room::Need,
         forgotten_rows::ForgottenChange,
         in_flight::{Claims, EarliestAdded, InFlight, Planned, PlannedOperation, PlannedPage},
         leases::LeasePosition,
-        work::{ChangeRequest, SettleRequest, SweepPage},
+        work::{ChangeRequest, SettleRequest, SweepPage, removal},
     },
 };
 
@@ -262,6 +263,18 @@ impl<'a> BatchBuilder<'a> {
         match self.shard.topics.get(topic) {
             Some(_) => self.count(topic, 0, 0, -1),
             None => *self.dormant_losses.entry(topic).or_default() += 1,
+        }
+    }
+
+    /// An operator removes an item: its dedupe key is free then, in the same batch. On a full disk it stays
+    /// taken, since that takes a row.
+    pub fn free_key(&mut self, seq: Seq, enqueued_at: Timestamp) {
+        let now = self.marks.time;
+        if self.allowed < Need::Items || !self.shard.may_be_keyed(enqueued_at, now) || on(Bug::KeyNotFreed) {
+            return;
+        }
+        if let Some(generation) = self.shard.generations.current(now) {
+            self.batch.dedupes.push(DedupeEntry { generation, hash: removal(seq), answer: Vec::new() });
         }
     }
 

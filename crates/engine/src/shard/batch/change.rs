@@ -73,6 +73,7 @@ fn cancel(builder: &mut BatchBuilder<'_>, request: ChangeRequest, found: &FoundI
         return builder.not_changed.push((request, Ok(state)));
     }
     builder.rows += 1;
+    builder.free_key(seq, item.attributes.enqueued_at);
     let effect = match (&item.place, leased) {
         (_, Some((delivery, nonce))) => {
             let receipt = Receipt { item: ItemId { shard: builder.shard.id, seq }, delivery, nonce };

@@ -3,14 +3,14 @@
 use forebay_store::{DedupeEntry, ItemRow, Sweep, TopicCounts, TopicRow};
 use forebay_types::{Key, Reason, Refusal, Seq, State, TopicId, TopicName};
 
-use super::{builder::BatchBuilder, remembered_answer::encode};
+use super::builder::BatchBuilder;
 use crate::{
     planted::{Bug, on},
     shard::{
         disk_room::Need,
         fair_queue::{Turn, weight},
         in_flight::{Planned, StoredItem},
-        work::{AdmittedItem, Cost, ShardEnqueue},
+        work::{AdmittedItem, Cost, ShardEnqueue, encode_remembered},
     },
 };
 
@@ -125,13 +125,17 @@ fn remember(builder: &mut BatchBuilder<'_>, part: &ShardEnqueue, results: &[Resu
     // A call that was refused as a whole, because a topic is paused, may be repeated.
     let is_paused =
         |result: &Result<_, Refusal>| matches!(result, Err(refusal) if refusal.reason == Reason::TopicPaused);
-    if let Some(hash) = part.request.filter(|_| !results.iter().any(is_paused)) {
-        dedupes.push(DedupeEntry { generation, hash, answer: encode(results) });
+    if let Some(request) = part.request.filter(|_| !results.iter().any(is_paused)) {
+        let answers = results.iter().map(|result| result.as_ref().map(|stored| stored.key.seq));
+        let answer = encode_remembered(answers, request.content);
+        dedupes.push(DedupeEntry { generation, hash: request.hash, answer });
     }
     for (item, result) in part.items.iter().zip(results) {
-        if let (Some(hash), Ok(_)) = (item.dedupe, result) {
-            let answer = encode(std::slice::from_ref(result));
-            dedupes.push(DedupeEntry { generation, hash, answer });
+        if let (Some(key), Ok(stored)) = (item.dedupe, result) {
+            builder.shard.tenure.keyed_at = builder.marks.time;
+            let answer = encode_remembered(std::iter::once(Ok(stored.key.seq)), key.mark());
+            let entry = |hash| DedupeEntry { generation, hash, answer: answer.clone() };
+            dedupes.extend(key.stored_under().map(entry));
         }
     }
 }

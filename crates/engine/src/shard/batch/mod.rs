@@ -11,7 +11,6 @@ mod handoff;
 mod lease;
 mod operation;
 mod order;
-mod remembered_answer;
 mod settle;
 mod shares;
 mod sweep;
@@ -26,7 +25,6 @@ use std::collections::BTreeSet;
 use rand::rngs::StdRng;
 
 pub(crate) use self::builder::Built;
-pub(crate) use self::remembered_answer::decode as decode_answer;
 use self::{
     builder::BatchBuilder,
     shares::{Class, Shares},

@@ -157,6 +157,9 @@ impl Step<'_> {
             };
             match done {
                 Done::Changed => {
+                    if self.removes() {
+                        builder.free_key(item.key.seq, item.attributes.enqueued_at);
+                    }
                     self.progress.changed += 1;
                     changed += 1;
                     builder.rows += 1;
@@ -222,6 +225,11 @@ impl Step<'_> {
             },
             _ => Done::Skipped,
         }
+    }
+
+    /// What it changes is gone then.
+    fn removes(&self) -> bool {
+        matches!(self.spec.kind, OperationKind::Purge | OperationKind::DeleteDead | OperationKind::Cancel)
     }
 
     /// Leased items are removed too.

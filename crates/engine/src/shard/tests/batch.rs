@@ -238,7 +238,7 @@ fn another_set_of_shards_is_recorded_once_no_key_is_on_its_way() {
     let mut shard = shard();
     let topology = ShardTopology { shards: vec![ShardId(1)], ..ShardTopology::default() };
     let mut keyed = part(1, items(1));
-    keyed.items[0].dedupe = Some([7; 16]);
+    keyed.items[0].dedupe = key(7);
     shard.hold_keys(&keyed.keys());
     put(&mut shard, keyed);
     let record = |is_change| Some(NextRecord { topology: topology.clone(), is_change });
@@ -250,7 +250,7 @@ fn another_set_of_shards_is_recorded_once_no_key_is_on_its_way() {
     commit(&mut shard, 1);
     // What only adds to the same set need not wait.
     let mut keyed = part(2, items(1));
-    keyed.items[0].dedupe = Some([8; 16]);
+    keyed.items[0].dedupe = key(8);
     shard.hold_keys(&keyed.keys());
     put(&mut shard, keyed);
     shard.set_next_record(record(false));

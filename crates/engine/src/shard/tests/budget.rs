@@ -11,7 +11,7 @@ fn held(shard: &OwnedShard) -> bool {
 }
 
 fn keyed() -> AdmittedItem {
-    AdmittedItem { dedupe: Some(KEY), ..item(0) }
+    AdmittedItem { dedupe: key(1), ..item(0) }
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn charges_and_keys_are_released_with_the_commit() {
 fn those_that_wait_for_a_key_are_answered_with_the_commit_that_stores_it() {
     let mut shard = shard();
     put(&mut shard, part(1, vec![keyed()]));
-    let other = AdmittedItem { index: 1, dedupe: Some([2; 16]), ..item(0) };
+    let other = AdmittedItem { index: 1, dedupe: key(2), ..item(0) };
     for (call, items) in [(2, vec![keyed(), other]), (3, vec![keyed()])] {
         let waits = part(call, items);
         shard.charge(&waits.namespace, waits.charge());
@@ -81,7 +81,7 @@ fn a_key_waits_while_another_enqueue_holds_it_or_waits_for_it() {
     put(&mut shard, part(1, vec![keyed()]));
     assert_eq!(shard.key_to_wait_for(&[[2; 16], KEY], true), Some(KEY));
     assert_eq!(shard.key_to_wait_for(&[[2; 16]], false), None);
-    let waits = ShardEnqueue { request: Some(KEY), ..part(2, items(1)) };
+    let waits = ShardEnqueue { request: request(1), ..part(2, items(1)) };
     shard.charge(&waits.namespace, waits.charge());
     shard.wait_for_key(KEY, waits);
     shard.keys.release(&[KEY]);

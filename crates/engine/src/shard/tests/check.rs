@@ -9,7 +9,7 @@ pub(in crate::shard) fn busy() -> OwnedShard {
     store(&mut shard, 1, items(8));
     ack(&mut shard, receipts[0]);
     ask_lease(&mut shard, 2);
-    let keyed = |key| vec![AdmittedItem { dedupe: Some([key; 16]), ..item(0) }, item(0)];
+    let keyed = |key| vec![AdmittedItem { dedupe: super::key(key), ..item(0) }, item(0)];
     put(&mut shard, part(2, keyed(1)));
     build(&mut shard, 1);
     ask_lease(&mut shard, 1);

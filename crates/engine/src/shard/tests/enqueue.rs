@@ -3,7 +3,10 @@
 use forebay_types::{Reason, Refusal, State};
 
 use super::*;
-use crate::{api::SettingsTable, shard::decode_answer};
+use crate::{
+    api::SettingsTable,
+    shard::work::{ItemKey, Remembered, decode_remembered},
+};
 
 /// The topics and priorities of a batch's new items, in the order of their numbers.
 fn inserted(batch: &Batch) -> Vec<(u32, i32)> {
@@ -124,7 +127,7 @@ fn a_node_has_no_more_topics_than_its_bytes_allow() {
 fn a_call_with_a_request_id_is_never_cut() {
     let mut shard = shard_with(|settings| settings.batch_rows = 4);
     put(&mut shard, part(1, items(3)));
-    put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(2, items(6)) });
+    put(&mut shard, ShardEnqueue { request: request(7), ..part(2, items(6)) });
     let built = build(&mut shard, 0);
     assert_eq!((built.rows, built.atomic), (3, false), "it does not fit behind another call");
     commit(&mut shard, 0);
@@ -137,7 +140,7 @@ fn a_call_with_a_request_id_goes_along_with_settlements_however_long_it_is() {
     let mut shard = shard_with(|settings| settings.batch_rows = 4);
     let receipt = store_leased(&mut shard, 0, items(1))[0];
     ack(&mut shard, receipt);
-    put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(2, items(6)) });
+    put(&mut shard, ShardEnqueue { request: request(7), ..part(2, items(6)) });
     let built = build(&mut shard, 0);
     assert_eq!((built.rows, built.atomic), (7, false));
 }
@@ -148,7 +151,7 @@ fn a_call_with_a_request_id_goes_alone_while_a_bad_row_is_searched() {
     let receipt = store_leased(&mut shard, 0, items(1))[0];
     shard.rows_max = Some(2);
     ack(&mut shard, receipt);
-    put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(2, items(6)) });
+    put(&mut shard, ShardEnqueue { request: request(7), ..part(2, items(6)) });
     assert_eq!(run(&mut shard, 0).0.inserts.len(), 0);
     let built = build(&mut shard, 0);
     assert_eq!((built.rows, built.atomic), (6, true));
@@ -161,7 +164,7 @@ fn a_long_call_leaves_room_for_others_and_the_next_one_waits_until_it_is_paid() 
     shard.settings = Arc::new(Settings { batch_rows: 40, ..Settings::default() });
     receipts.iter().for_each(|receipt| ack(&mut shard, *receipt));
     for call in 1..=2 {
-        put(&mut shard, ShardEnqueue { request: Some([call; 16]), ..part(u64::from(call), items(40)) });
+        put(&mut shard, ShardEnqueue { request: request(call), ..part(u64::from(call), items(40)) });
     }
     put(&mut shard, ShardEnqueue { namespace: "other".into(), ..part(3, items(1)) });
     let next = |shard: &mut OwnedShard| {
@@ -191,21 +194,30 @@ fn keys_remember_their_answers_in_the_generation_that_takes_keys() {
     let generations = vec![second - 600, second, second + 600];
     let mut shard = loaded(Settings::default(), ShardSnapshot { generations, ..ShardSnapshot::default() });
     let refused = Some(Refusal::new(Reason::InvalidField, "no"));
-    let keyed = |dedupe| AdmittedItem { dedupe, ..item(0) };
-    put(&mut shard, part(1, vec![keyed(Some([1; 16])), item(0)]));
+    put(&mut shard, part(1, vec![AdmittedItem { dedupe: key(1), ..item(0) }, item(0)]));
     let whole = vec![item(0), AdmittedItem { refused, ..item(0) }];
-    put(&mut shard, ShardEnqueue { request: Some([2; 16]), ..part(2, whole) });
+    put(&mut shard, ShardEnqueue { request: request(2), ..part(2, whole) });
     let (batch, _) = run(&mut shard, 0);
     let remembered: Vec<_> = batch.dedupes.iter().map(|entry| (entry.generation, entry.hash)).collect();
-    assert_eq!(remembered, [(second, [1; 16]), (second, [2; 16])]);
-    assert_eq!(decode_answer(&batch.dedupes[0].answer), Some(vec![Ok(Seq(1))]));
-    let answer = vec![Ok(Seq(3)), Err(Refusal::new(Reason::InvalidField, "no"))];
-    assert_eq!(decode_answer(&batch.dedupes[1].answer), Some(answer));
+    let hashes = [[1; 16], [0x81; 16], [2; 16]];
+    assert_eq!(remembered, hashes.map(|hash| (second, hash)), "the release before looks the second one up");
+    let of_key = Remembered { answers: vec![Ok(Seq(1))], of: Some([1; 16]) };
+    let answers = vec![Ok(Seq(3)), Err(Refusal::new(Reason::InvalidField, "no"))];
+    let of_request = Remembered { answers, of: Some([2; 16]) };
+    let expected = [of_key.clone(), of_key, of_request];
+    let read = batch.dedupes.iter().map(|entry| decode_remembered(&entry.answer).unwrap());
+    assert_eq!(read.collect::<Vec<_>>(), expected);
 }
 
 #[test]
-fn an_answer_that_was_not_written_by_this_program_is_not_read() {
-    assert_eq!(decode_answer(&[9, 9, 9]), None);
+fn what_the_release_before_stored_of_another_topic_is_not_overwritten() {
+    let second = u64::try_from(time(0).as_micros() / 1_000_000).unwrap();
+    let generations = vec![second];
+    let mut shard = loaded(Settings::default(), ShardSnapshot { generations, ..ShardSnapshot::default() });
+    let dedupe = key(1).map(|key| ItemKey { is_shared_taken: true, ..key });
+    put(&mut shard, part(1, vec![AdmittedItem { dedupe, ..item(0) }]));
+    let (batch, _) = run(&mut shard, 0);
+    assert_eq!(batch.dedupes.iter().map(|entry| entry.hash).collect::<Vec<_>>(), [[1; 16]]);
 }
 
 #[test]

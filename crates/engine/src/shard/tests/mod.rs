@@ -1,5 +1,4 @@
-//! Unit tests of a shard's memory, as a value and without a store. What is here builds shards and brings
-//! them where a test begins.
+//! Unit tests of a shard's memory, without a store. What is here brings shards to where a test begins.
 
 mod batch;
 mod budget;
@@ -10,6 +9,7 @@ mod enqueue;
 mod forgotten;
 mod handoff;
 mod isolate;
+mod keys;
 mod lease;
 mod next_wake;
 mod operations;
@@ -35,6 +35,7 @@ use forebay_types::{
 };
 use rand::{SeedableRng, rngs::StdRng};
 
+pub(super) use self::keys::{key, request};
 use super::{
     BuildContext, Built, Committed, Loaded, OwnedShard,
     image::{ExpectedTopics, ImageBuilder},

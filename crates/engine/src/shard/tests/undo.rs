@@ -100,7 +100,7 @@ fn a_lease_that_times_out_is_found_again() {
 #[test]
 fn the_bad_items_of_an_atomic_call_are_refused_alone() {
     let mut shard = shard();
-    put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(1, items(4)) });
+    put(&mut shard, ShardEnqueue { request: request(7), ..part(1, items(4)) });
     assert!(build(&mut shard, 0).atomic);
     let undone = shard.unstorable("too long", &[Seq(2)], at(0)).unwrap();
     assert!(undone.refused.is_empty() && shard.keys.in_flight_count() == 1);
@@ -115,7 +115,7 @@ fn the_bad_items_of_an_atomic_call_are_refused_alone() {
 #[test]
 fn an_atomic_call_of_which_no_bad_item_is_known_is_refused_whole() {
     let mut shard = shard();
-    put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(1, items(4)) });
+    put(&mut shard, ShardEnqueue { request: request(7), ..part(1, items(4)) });
     build(&mut shard, 0);
     let undone = shard.unstorable("too long", &[], at(0)).unwrap();
     assert_eq!((items_of(&undone.refused).len(), shard.keys.in_flight_count()), (4, 0));
@@ -130,7 +130,7 @@ fn a_full_disk_refuses_enqueues_and_keeps_the_rest() {
     ask_lease(&mut shard, 1);
     ack(&mut shard, receipt);
     put(&mut shard, part(8, items(2)));
-    let keyed = AdmittedItem { dedupe: Some([1; 16]), ..item(0) };
+    let keyed = AdmittedItem { dedupe: key(1), ..item(0) };
     put(&mut shard, part(9, vec![keyed]));
     build(&mut shard, 0);
     let undone = shard.disk_full(at(0)).unwrap();
@@ -262,7 +262,7 @@ fn a_call_with_a_request_id_is_not_atomic_along_with_a_page() {
     let key = store(&mut shard, 0, vec![item_due(50)])[0];
     scan(&mut shard, Sweep::Due, 1, 60);
     shard.scanned(Sweep::Due, 1, vec![due_row(time(50), key)], None);
-    put(&mut shard, ShardEnqueue { request: Some([7; 16]), ..part(1, items(2)) });
+    put(&mut shard, ShardEnqueue { request: request(7), ..part(1, items(2)) });
     assert!(!build(&mut shard, 60).atomic);
     assert!(shard.unstorable("too long", &[], at(0)).unwrap().refused.is_empty());
     let built = build(&mut shard, 60);

@@ -63,7 +63,7 @@ pub struct Enqueue {
     /// More content beside the payload; a nack may replace it
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     metadata: String,
-    /// Do not store the item if one with this key was enqueued before, within the dedupe window
+    /// Do not store the item if one of the topic with this key was enqueued before, within the dedupe window
     #[arg(long, value_name = "KEY", conflicts_with_all = ["request_id", "shard", "lines"])]
     dedupe_key: Option<String>,
     /// Store nothing if these items were enqueued before with this id, within the dedupe window; prints the

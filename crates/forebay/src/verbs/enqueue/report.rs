@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     failure::{Failure, Status},
-    output::{self, Output},
+    output::{self, Output, Style},
 };
 
 /// The answer to one item.
@@ -127,8 +127,13 @@ impl Report {
 fn cells(answer: &Answer) -> (String, String) {
     match answer {
         Ok(stored) => {
-            let outcome = if stored.duplicate { "duplicate" } else { "stored" };
-            (stored.item_id.clone(), outcome.to_owned())
+            let first = stored.first_enqueued_at.map(|at| Style::relative_to(None).time(at));
+            let outcome = match (stored.duplicate, first) {
+                (false, _) => "stored".to_owned(),
+                (true, None) => "duplicate".to_owned(),
+                (true, Some(first)) => format!("duplicate, first stored {first}"),
+            };
+            (stored.item_id.clone(), outcome)
         }
         Err(error) => ("-".to_owned(), output::visible(&error.to_string())),
     }

@@ -98,9 +98,13 @@ fn new_item(item: peer::Item) -> NewItem {
 /// The answer to another node.
 pub fn enqueue_response(answers: Vec<Result<Enqueued, Refusal>>) -> peer::EnqueueResponse {
     let result = |answer| match answer {
-        Ok(Enqueued { id, duplicate }) => {
-            peer::EnqueueResult { shard: id.shard.0, seq: id.seq.0, duplicate, refusal: None }
-        }
+        Ok(Enqueued { id, duplicate, first_at }) => peer::EnqueueResult {
+            shard: id.shard.0,
+            seq: id.seq.0,
+            duplicate,
+            refusal: None,
+            first_at: first_at.map(Timestamp::as_micros),
+        },
         Err(refused) => {
             peer::EnqueueResult { refusal: Some(refusal::message(refused)), ..Default::default() }
         }
@@ -112,8 +116,9 @@ pub fn enqueue_response(answers: Vec<Result<Enqueued, Refusal>>) -> peer::Enqueu
 pub fn enqueued(response: peer::EnqueueResponse) -> Vec<Result<Enqueued, Refusal>> {
     let answer = |result| match result {
         peer::EnqueueResult { refusal: Some(refused), .. } => Err(refusal::refusal(refused)),
-        peer::EnqueueResult { shard, seq, duplicate, refusal: None } => {
-            Ok(Enqueued { id: ItemId { shard: ShardId(shard), seq: Seq(seq) }, duplicate })
+        peer::EnqueueResult { shard, seq, duplicate, refusal: None, first_at } => {
+            let id = ItemId { shard: ShardId(shard), seq: Seq(seq) };
+            Ok(Enqueued { id, duplicate, first_at: first_at.map(Timestamp::from_micros) })
         }
     };
     response.results.into_iter().map(answer).collect()
@@ -184,7 +189,8 @@ mod tests {
     #[test]
     fn answers_arrive_as_they_were() {
         let id = ItemId { shard: ShardId(2), seq: Seq(1 << 40) };
-        let answers = vec![Ok(Enqueued { id, duplicate: true }), Err(Refusal::new(Reason::DiskFull, "full"))];
+        let again = Enqueued { id, duplicate: true, first_at: Some(Timestamp::from_micros(7)) };
+        let answers = vec![Ok(again), Ok(Enqueued::new(id)), Err(Refusal::new(Reason::DiskFull, "full"))];
         assert_eq!(enqueued(enqueue_response(answers.clone())), answers);
     }
 }

@@ -26,7 +26,9 @@ pub(crate) async fn remains(session: &mut dyn Session, dialect: Dialect) -> Resu
         last_key: None,
     };
     for generation in generations_of(&session.fetch(count(dialect.generations())).await?)? {
-        let last = session.fetch(Statement::new(format!("SELECT MAX(at) FROM dedupe_{generation}"), vec![]));
+        // A row without an answer says that an item was removed: its key is free.
+        let keys = format!("SELECT MAX(at) FROM dedupe_{generation} WHERE LENGTH(answer) > 0");
+        let last = session.fetch(Statement::new(keys, vec![]));
         remains.last_key = remains.last_key.max(scalar(last.await?, "the keys")?.optional_time(0)?);
     }
     Ok(remains)

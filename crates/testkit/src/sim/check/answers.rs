@@ -1,7 +1,9 @@
 //! BATCH-ATTRIBUTION, and that every call is answered in runs without faults.
 
+use std::collections::{HashMap, HashSet};
+
 use forebay_engine::{ChangeCall, ItemChange};
-use forebay_types::{Reason, Refusal};
+use forebay_types::{Namespace, Reason, Refusal};
 
 use super::record::{Finding, RunRecord};
 use crate::{
@@ -10,16 +12,21 @@ use crate::{
 };
 
 pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
+    let reused = reused_ids(record);
     for call in &record.calls {
         stopped(record, call, found);
         match &call.what {
-            What::Enqueue { items, answer, .. } => {
+            What::Enqueue { items, answer, request_id } => {
+                let is_reused =
+                    request_id.as_deref().is_some_and(|id| reused.contains(&(&call.namespace, id)));
                 for (at, item) in items.iter().enumerate() {
                     // A duplicate is not stored, so its content does not matter.
                     let stored = answer.member(at).filter(|result| !result.is_ok_and(|done| done.duplicate));
                     let removed = record.shards_change && item.shard.is_some();
                     let names_it = |refusal: &Refusal| refusal.reason == Reason::InvalidField;
                     let stored = stored.filter(|result| !(removed && result.is_err_and(names_it)));
+                    let names_id = |refusal: &Refusal| refusal.reason == Reason::RequestIdReused;
+                    let stored = stored.filter(|result| !(is_reused && result.is_err_and(names_id)));
                     member(call, item.poison, stored.map(|result| result.map(drop)), found);
                 }
                 refused(record, call, answer, found);
@@ -52,6 +59,18 @@ pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
             What::ActiveTopics { answer, .. } => refused(record, call, answer, found),
         }
     }
+}
+
+/// The request ids under which calls with different items were made.
+fn reused_ids(record: &RunRecord) -> HashSet<(&Namespace, &str)> {
+    let mut calls: HashMap<_, HashSet<Vec<u64>>> = HashMap::new();
+    for call in &record.calls {
+        if let What::Enqueue { items, request_id: Some(id), .. } = &call.what {
+            let tags = items.iter().map(|sent| sent.tag).collect();
+            calls.entry((&call.namespace, id.as_str())).or_default().insert(tags);
+        }
+    }
+    calls.into_iter().filter(|(_, calls)| calls.len() > 1).map(|(id, _)| id).collect()
 }
 
 /// Whether the item itself is no such item as can be changed so: see `changes.rs` and `updates.rs`.

@@ -2,17 +2,20 @@
 //! with the stored rows.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
 
-use forebay_types::{ItemId, Namespace, Timestamp};
+use forebay_types::{ItemId, Namespace, Timestamp, Topic};
 
 use super::{
     items::{Item, Items},
     record::{Finding, RunRecord},
 };
-use crate::sim::history::{Call, Known, Sent, What};
+use crate::{
+    fake::Change,
+    sim::history::{Call, Known, Sent, What},
+};
 
 /// A member of an enqueue call.
 struct Member<'a> {
@@ -22,6 +25,17 @@ struct Member<'a> {
     id: Option<ItemId>,
     duplicate: bool,
     by_request: bool,
+}
+
+impl<'a> Member<'a> {
+    fn tag(&self) -> u64 {
+        self.sent.tag
+    }
+
+    fn key(&self) -> Option<KeyOf<'a>> {
+        let key = self.sent.dedupe_key.as_deref()?;
+        Some((&self.call.namespace, &self.sent.topic, key))
+    }
 }
 
 pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
@@ -108,22 +122,25 @@ fn told_as_failed(members: &[Member<'_>], items: &Items, found: &mut Vec<Finding
     }
 }
 
-/// A dedupe key or a request stores one item within its window, which counts from the time of the batch: that
-/// may be committed much later. Without either, a call stores one item.
+/// A dedupe key of a topic stores one item within its window, and a request id the items of one call. The
+/// window counts from the time of the batch: that may be committed much later. Without either, a call stores
+/// one item.
 fn once(record: &RunRecord, members: &[Member<'_>], items: &Items, found: &mut Vec<Finding>) {
     // Clocks may run slightly slow or fast, and windows end at whole seconds.
     let window = (record.settings.dedupe_window * 8 / 10).saturating_sub(Duration::from_secs(2));
+    let keyed: HashSet<u64> =
+        members.iter().filter(|it| it.sent.dedupe_key.is_some()).map(Member::tag).collect();
     for (tag, ids) in &items.by_tag {
-        let mut times: Vec<Timestamp> = Vec::new();
-        for id in ids {
-            times.extend(items.by_id[id].phases.first().map(|phase| phase.time));
-        }
-        close_together(&format!("#{tag} ({ids:?})"), times, window, found);
+        let stored: Vec<Stored> = ids.iter().filter_map(|id| Stored::of(items, *id)).collect();
+        // The item of a key may be removed, and then be stored again by a late repeat.
+        let frees = keyed.contains(tag);
+        close_together(&format!("#{tag} ({ids:?})"), stored, frees, window, found);
     }
-    let mut keys: BTreeMap<(&Namespace, &str), Vec<ItemId>> = BTreeMap::new();
+    requests(members, items, window, found);
+    let mut keys: BTreeMap<KeyOf<'_>, Vec<ItemId>> = BTreeMap::new();
     for member in members {
-        if let Some(key) = &member.sent.dedupe_key {
-            let ids = keys.entry((&member.call.namespace, key)).or_default();
+        if let Some(key) = member.key() {
+            let ids = keys.entry(key).or_default();
             for id in items.by_tag.get(&member.sent.tag).into_iter().flatten() {
                 if !ids.contains(id) {
                     ids.push(*id);
@@ -131,24 +148,92 @@ fn once(record: &RunRecord, members: &[Member<'_>], items: &Items, found: &mut V
             }
         }
     }
-    for ((_, key), ids) in &keys {
-        let times = ids.iter().filter_map(|id| items.by_id[id].phases.first()).map(|phase| phase.time);
-        close_together(&format!("key {key} ({ids:?})"), times.collect(), window, found);
+    for (key, ids) in &keys {
+        let stored = ids.iter().filter_map(|id| Stored::of(items, *id)).collect();
+        close_together(&format!("key {key:?} ({ids:?})"), stored, true, window, found);
     }
     for member in members.iter().filter(|member| member.duplicate) {
-        let (Some(key), Some(id)) = (&member.sent.dedupe_key, member.id) else { continue };
-        let of_key = keys.get(&(&member.call.namespace, key.as_str()));
-        if !of_key.is_some_and(|ids| ids.contains(&id)) {
-            found.push(("IDEMPOTENT-ENQUEUE", format!("key {key} was answered {id}, which has another key")));
+        let (Some(key), Some(id)) = (member.key(), member.id) else { continue };
+        // A program of the release before answers with the item of another topic.
+        let is_key =
+            |other: &KeyOf<'_>| *other == key || record.older && (other.0, other.2) == (key.0, key.2);
+        if !keys.iter().any(|(other, ids)| is_key(other) && ids.contains(&id)) {
+            let what = format!("key {key:?} was answered {id}, which has another key");
+            found.push(("IDEMPOTENT-ENQUEUE", what));
+        }
+        let removed = Stored::of(items, id).and_then(|stored| stored.removed);
+        if record.strict && removed.is_some_and(|event| event < member.call.start.event) {
+            let what = format!("key {key:?} was answered {id}, which an operator had removed");
+            found.push(("IDEMPOTENT-ENQUEUE", what));
         }
     }
 }
 
-fn close_together(name: &str, mut times: Vec<Timestamp>, window: Duration, found: &mut Vec<Finding>) {
-    times.sort_unstable();
-    for pair in times.windows(2) {
-        if pair[1].since(pair[0]) < window {
-            found.push(("IDEMPOTENT-ENQUEUE", format!("{name} was stored twice, at {pair:?}")));
+/// Calls with one request id store the items of one of them.
+fn requests(members: &[Member<'_>], items: &Items, window: Duration, found: &mut Vec<Finding>) {
+    let mut calls: BTreeMap<(&Namespace, &str), BTreeMap<u64, Stored>> = BTreeMap::new();
+    for member in members {
+        let What::Enqueue { items: sent, request_id: Some(id), .. } = &member.call.what else { continue };
+        // A call and its repeats have the same items.
+        let Some(first) = sent.iter().map(|sent| sent.tag).min() else { continue };
+        for item in items.by_tag.get(&member.sent.tag).into_iter().flatten() {
+            if let Some(stored) = Stored::of(items, *item) {
+                calls.entry((&member.call.namespace, id)).or_default().entry(first).or_insert(stored);
+            }
+        }
+    }
+    for ((_, id), stored) in calls {
+        close_together(&format!("request {id}"), stored.into_values().collect(), false, window, found);
+    }
+}
+
+/// A dedupe key: its namespace, its topic and its text.
+type KeyOf<'a> = (&'a Namespace, &'a Topic, &'a str);
+
+/// An item in a shard.
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    /// By the shard's time.
+    at: Timestamp,
+    /// The event that stored it.
+    event: u64,
+    /// The event in which an operator removed it.
+    removed: Option<u64>,
+}
+
+impl Stored {
+    fn of(items: &Items, id: ItemId) -> Option<Self> {
+        let phases = &items.by_id.get(&id)?.phases;
+        let removes = |change: &Change| {
+            matches!(
+                change,
+                Change::Purged(_)
+                    | Change::DeadLetterPurged(_)
+                    | Change::Cancelled(_)
+                    | Change::DeadLetterCancelled(_)
+            )
+        };
+        let removed = phases.iter().find(|phase| phase.changes.iter().any(removes));
+        let first = phases.first()?;
+        let removed = removed.map(|phase| phase.done.event);
+        Some(Self { at: first.time, event: first.done.event, removed })
+    }
+}
+
+/// `frees`: who removes one lets the next one in.
+fn close_together(
+    name: &str,
+    mut stored: Vec<Stored>,
+    frees: bool,
+    window: Duration,
+    found: &mut Vec<Finding>,
+) {
+    stored.sort_unstable_by_key(|stored| (stored.at, stored.event));
+    for pair in stored.windows(2) {
+        let is_free = frees && pair[0].removed.is_some_and(|event| event <= pair[1].event);
+        if pair[1].at.since(pair[0].at) < window && !is_free {
+            let times = [pair[0].at, pair[1].at];
+            found.push(("IDEMPOTENT-ENQUEUE", format!("{name} was stored twice, at {times:?}")));
         }
     }
 }

@@ -49,6 +49,8 @@ pub struct RunRecord {
     pub healthy: bool,
     /// Shards were removed while processes ran: one that a caller names may not be there.
     pub shards_change: bool,
+    /// Some processes treat dedupe keys as the release before does.
+    pub older: bool,
     /// Tasks that stood still for a while.
     pub stalls: Vec<Stall>,
     /// The shards with which each process was configured, from the first process on.

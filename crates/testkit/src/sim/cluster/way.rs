@@ -7,9 +7,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers};
+use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers, RememberedKey};
 use forebay_membership::{ClusterLinks, is_ready_for};
-use forebay_store::DedupeHit;
 use forebay_types::ShardId;
 
 use super::network::Network;
@@ -111,7 +110,7 @@ impl Peers for ClusterWay {
         self.question(address, ASK_TIMEOUT, ask).await.unwrap_or(OwnerAnswer::Silent)
     }
 
-    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<DedupeHit>> {
+    async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<RememberedKey>> {
         let ask = |node: Node| {
             let question = question.clone();
             async move { node.engine.find_keys(question).await }
