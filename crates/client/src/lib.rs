@@ -99,6 +99,7 @@ mod producer;
 mod retry;
 mod rng;
 mod seen_certificate;
+mod slow;
 #[cfg(test)]
 mod testing;
 mod tls;

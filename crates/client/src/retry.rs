@@ -12,6 +12,9 @@ use crate::{
     rng::SharedRng,
 };
 
+/// Attempts of a call that follow one another without a pause, each as a new call.
+const AT_ONCE_MAX: u32 = 4;
+
 /// The attempts of one call.
 #[derive(Debug)]
 pub(crate) struct Attempts {
@@ -21,6 +24,8 @@ pub(crate) struct Attempts {
     until: Instant,
     /// Attempts so far.
     made: u32,
+    /// Attempts in a row that had no pause before them: see [`Attempts::retry_at_once`].
+    at_once: u32,
     /// Pauses so far; they grow.
     pauses: u32,
     /// Where attempts may go.
@@ -58,8 +63,8 @@ impl Attempts {
         rng: Arc<SharedRng>,
     ) -> Self {
         let (tried, unreachable) = (Vec::new(), Vec::new());
-        let (made, pauses, last, stay) = (0, 0, None, false);
-        Self { policy, until, made, pauses, endpoints, route, tried, last, stay, unreachable, rng }
+        let (made, at_once, pauses, last, stay) = (0, 0, 0, None, false);
+        Self { policy, until, made, at_once, pauses, endpoints, route, tried, last, stay, unreachable, rng }
     }
 
     /// Where the next attempt goes.
@@ -97,6 +102,24 @@ impl Attempts {
         }
         tokio::time::sleep(pause).await;
         true
+    }
+
+    /// Whether the next attempt may be made without a pause, as a call of its own that another shard serves.
+    /// Several in a row may; then there is a pause.
+    pub(crate) fn retry_at_once(&mut self, after: &[&Error]) -> bool {
+        // Another server is asked without a pause anyway.
+        if self.can_move_on() {
+            return false;
+        }
+        if self.at_once >= AT_ONCE_MAX || self.made + 1 >= self.policy.attempts {
+            self.at_once = 0;
+            return false;
+        }
+        (self.made, self.at_once) = (self.made + 1, self.at_once + 1);
+        after.iter().for_each(|error| self.remember(error));
+        // A server that has said so for one shard serves others.
+        self.stay = true;
+        Instant::now() < self.until
     }
 
     /// Whether there is an endpoint that works and was not asked in this round.

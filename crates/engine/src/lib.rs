@@ -29,17 +29,17 @@ mod shard;
 mod striped;
 
 pub use api::{
-    ActiveTopic, ActiveTopics, ActiveTopicsCall, Avoid, BehindCall, BreakerPhase, CallerFrom, ChangeCall,
-    Changed, CommitWatch, ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSeen, Counted, DeadGroup,
-    DeadGroups, DeadGroupsCall, Delivered, Demand, DequeueCall, Duty, EnqueueCall, Enqueued, ExtendOf,
-    Extended, Histogram, Intake, ItemChange, ItemCount, ItemFound, ItemPosition, ItemSeen, ItemState,
-    ItemUpdate, ItemsCall, ItemsPage, KeyQuestion, Latencies, LeaseSeen, ListedShard, MemorySlice, Misplaced,
-    MissingHome, NackAction, NackOf, NewItem, Notice, OperationsSeen, Ordered, OwnerAnswer, OwnerQuestion,
-    Peers, Placed, PriorityCount, RETRY_AFTER, Rates, Reach, RememberedKey, Reported, ReportedNamespaces,
-    ReportedTopics, SeenCommit, Served, Settings, Settled, Setup, ShardFigures, ShardSight, ShardState,
-    ShardStatus, Standing, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails,
-    TopicFigures, TopicPosition, TopicScope, TopicStatus, TopicsCall, TopicsPage, TurnStatus, Wanted,
-    filter_fields, list_fields,
+    ActiveTopic, ActiveTopics, ActiveTopicsCall, AnswerBy, Avoid, BehindCall, BreakerPhase, CallerFrom,
+    ChangeCall, Changed, CommitWatch, ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSeen, Counted,
+    DeadGroup, DeadGroups, DeadGroupsCall, Delivered, Demand, DequeueCall, Duty, EnqueueCall, Enqueued,
+    ExtendOf, Extended, Histogram, Intake, ItemChange, ItemCount, ItemFound, ItemPosition, ItemSeen,
+    ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion, Latencies, LeaseSeen, ListedShard, MemorySlice,
+    Misplaced, MissingHome, NackAction, NackOf, NewItem, Notice, OperationsSeen, Ordered, OwnerAnswer,
+    OwnerQuestion, Peers, Placed, PriorityCount, RETRY_AFTER, Rates, Reach, RememberedKey, Reported,
+    ReportedNamespaces, ReportedTopics, SeenCommit, Served, Settings, Settled, Setup, ShardFigures,
+    ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks,
+    TopicDetails, TopicFigures, TopicPosition, TopicScope, TopicStatus, TopicsCall, TopicsPage, TurnStatus,
+    Wanted, filter_fields, list_fields,
 };
 pub use engine::Engine;
 pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget};

@@ -10,10 +10,10 @@
 
 use std::{collections::BTreeMap, future::Future, sync::OnceLock, time::Duration};
 
-use forebay_engine::{Avoid, Misplaced, Notice, Placed, RETRY_AFTER};
+use forebay_engine::{AnswerBy, Avoid, Misplaced, Notice, Placed, RETRY_AFTER};
 use forebay_types::{Elsewhere, Reason, Refusal, ShardId};
 use futures_util::future::{join, join_all};
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 use crate::links::{Answers, LinkError};
 
@@ -123,7 +123,11 @@ pub(crate) async fn route<V: Verb>(
             }
         }
         let Some(pause) = pauses.next().filter(|_| !again.is_empty()) else { break };
-        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let pause = Duration::from_millis(pause);
+        if AnswerBy::current().is_some_and(|by| Instant::now() + pause >= by) {
+            break;
+        }
+        tokio::time::sleep(pause).await;
         // At last whatever this node owns will do. Its shards may be the only ones that are reached.
         call.avoid.others = pauses.len() == 0;
         groups = grouped(again);
@@ -240,7 +244,13 @@ impl<V: Verb> Call<'_, V> {
     async fn ask_there(&self, at: &Elsewhere, places: &[usize]) -> Vec<Answered<V::Answer>> {
         let Elsewhere { shard, owner } = at;
         let mut unreached = false;
-        let refusal = match self.verb.there(owner, *shard, self.members(places)).await {
+        let asked = self.verb.there(owner, *shard, self.members(places));
+        let told = match AnswerBy::current() {
+            Some(by) => tokio::time::timeout_at(by, asked).await,
+            None => Ok(asked.await),
+        };
+        let told = told.unwrap_or_else(|_| Err(LinkError::Lost("no answer in time".to_owned())));
+        let refusal = match told {
             Ok(results) if results.len() == places.len() => {
                 let from = || Some(at.clone());
                 let answered = |(index, result): (&usize, _)| Answered {

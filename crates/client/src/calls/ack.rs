@@ -51,9 +51,11 @@ impl Client {
                     namespace: self.config.namespace.clone(),
                     acks: receipts.into_iter().map(|receipt| v1::Ack { receipt }).collect(),
                 };
+                let receipts: Vec<_> = request.acks.iter().map(|ack| ack.receipt.clone()).collect();
                 let call = |mut grpc: Grpc, request| async move { grpc.ack(request).await };
                 let answer = self.attempt(&target, Duration::ZERO, request, call).await?;
-                Ok(answer.results.into_iter().map(settled).collect())
+                let results = answer.results.into_iter().map(settled).collect();
+                Ok(learn_sick(self, receipts, results))
             },
             |_, unknown, error| (unknown && error.fate() == Some(Fate::Gone)).then_some(()),
         )
@@ -74,6 +76,18 @@ pub(super) fn forget_settled<'a>(
     for (receipt, _) in receipts.zip(results).filter(|(_, result)| is_over(result)) {
         client.endpoints.origins.forget(receipt);
     }
+}
+
+/// Notes which shards do not answer, and which do.
+pub(super) fn learn_sick<R>(
+    client: &Client,
+    receipts: Vec<String>,
+    results: Vec<Member<R>>,
+) -> Vec<Member<R>> {
+    for (receipt, result) in receipts.iter().zip(&results) {
+        client.endpoints.sick_shards.learn(client.namespace(), receipt, result.as_ref().err());
+    }
+    results
 }
 
 pub(super) fn settled(result: v1::SettleResult) -> Member<()> {

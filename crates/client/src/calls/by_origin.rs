@@ -1,6 +1,9 @@
 //! Deliveries are settled at the server that handed them out, which most likely owns their items' shards.
+//! Those of a shard that does not answer go in a call of their own.
 
 use std::{future::poll_fn, task::Poll, time::Duration};
+
+use forebay_types::ShardId;
 
 use super::member_results::Member;
 use crate::{client::Client, endpoints::Route, error::Error, retry::Attempts};
@@ -23,9 +26,12 @@ where
     let mut groups: Vec<Group<M>> = Vec::new();
     let (count, several) = (members.len(), client.endpoints.are_several());
     for (at, member) in members.into_iter().enumerate() {
-        let origin = several.then(|| client.endpoints.origins.of(receipt(&member))).flatten();
-        let index = groups.iter().position(|group| group.origin == origin).unwrap_or_else(|| {
-            groups.push(Group { origin, at: Vec::new(), members: Vec::new() });
+        let receipt = receipt(&member);
+        let origin = several.then(|| client.endpoints.origins.of(receipt)).flatten();
+        let sick = client.endpoints.sick_shards.of(client.namespace(), receipt);
+        let same = |group: &Group<M>| (group.origin, group.sick) == (origin, sick);
+        let index = groups.iter().position(same).unwrap_or_else(|| {
+            groups.push(Group { origin, sick, at: Vec::new(), members: Vec::new() });
             groups.len() - 1
         });
         groups[index].at.push(at);
@@ -40,6 +46,8 @@ where
 struct Group<M> {
     /// The server's endpoint, if it is known.
     origin: Option<u32>,
+    /// Their shard, if it does not answer.
+    sick: Option<ShardId>,
     /// Where the members are in the call.
     at: Vec<usize>,
     /// Themselves.

@@ -92,11 +92,11 @@ impl Client {
                     return results.fail_rest(&attempts.final_error(error));
                 }
             };
-            // Who does not own the shard of the id does not know what an earlier attempt has stored there.
-            // Under a new id it would be stored twice.
+            // An earlier attempt may have stored the call. Whatever later ones say, it would be stored twice
+            // under a new id.
             let was_unknown = left.iter().any(|&at| results.is_unknown(at));
             let answers: Vec<_> = left.into_iter().zip(answers).collect();
-            let again = |error: &Error| error.maybe_done() || was_unknown && !asked_the_shard(error);
+            let again = |error: &Error| error.maybe_done() || was_unknown && error.is_transient();
             let unknown = answers.iter().any(|(_, answer)| matches!(answer, Err(error) if again(error)));
             // A request id belongs to one shard. If this node does not own that, another one may.
             let elsewhere = attempts.can_move_on()
@@ -110,7 +110,11 @@ impl Client {
             if errors.is_empty() {
                 return results.finish();
             }
-            if !attempts.wait_for_retry(&errors).await {
+            // Under a new id the call most likely belongs to another shard.
+            let is_new = matches!(identity, Identity::RequestId(_)) && !unknown && !elsewhere;
+            let sick_home = |error: &&Error| error.reason() == Some(Reason::ShardUnavailable);
+            let at_once = is_new && errors.iter().all(sick_home) && attempts.retry_at_once(&errors);
+            if !at_once && !attempts.wait_for_retry(&errors).await {
                 for (at, answer) in retried {
                     match answer {
                         Ok(stored) => results.set(at, Ok(stored)),
@@ -208,11 +212,6 @@ impl Identity {
     }
 }
 
-/// Whether a refusal comes from the owner of the shard, which knows what was stored there.
-fn asked_the_shard(error: &Error) -> bool {
-    !matches!(error.reason(), Some(Reason::NotOwner | Reason::ShardUnavailable | Reason::NodeDraining))
-}
-
 fn member(result: v1::EnqueueResult) -> Member<Enqueued> {
     match result.error {
         Some(error) => Err(Error::of_member(&error)),
@@ -259,27 +258,87 @@ mod tests {
         assert_eq!(calls[2].request_id, "");
     }
 
+    fn unknown() -> v1::EnqueueResult {
+        failed(refusal(Code::Unavailable, "OUTCOME_UNKNOWN", Some(1)))
+    }
+
+    fn failed(error: tonic_types::Status) -> v1::EnqueueResult {
+        v1::EnqueueResult { error: Some(error), ..Default::default() }
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn an_unknown_member_retries_the_whole_call_and_a_refused_one_is_a_new_call() {
+    async fn an_unknown_member_retries_the_whole_call() {
         let (fake, client) = Fake::start().await;
-        let unknown = v1::EnqueueResult {
-            error: Some(refusal(Code::Unavailable, "OUTCOME_UNKNOWN", Some(1))),
-            ..Default::default()
-        };
-        let refused = v1::EnqueueResult {
-            error: Some(refusal(Code::ResourceExhausted, "OVERLOADED", Some(1))),
-            ..Default::default()
-        };
-        fake.enqueue.answer(v1::EnqueueResponse { results: vec![stored("x"), unknown] });
-        fake.enqueue.answer(v1::EnqueueResponse { results: vec![stored("1-1"), refused] });
+        fake.enqueue.answer(v1::EnqueueResponse { results: vec![stored("x"), unknown()] });
+        fake.enqueue.answer(v1::EnqueueResponse { results: vec![stored("1-1"), stored("1-2")] });
         let results = client.enqueue(vec![NewItem::new("a", "1"), NewItem::new("a", "2")]).await.unwrap();
         assert_eq!(results[0].as_ref().unwrap().item_id, "1-1");
         assert!(results[1].is_ok());
         let calls = fake.enqueue.calls();
-        assert_eq!(calls.len(), 3);
+        assert_eq!(calls.len(), 2);
         assert_eq!(calls[0], calls[1]);
-        assert_eq!(calls[2].items.len(), 1);
-        assert_ne!(calls[2].request_id, calls[1].request_id);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_member_is_a_new_call_if_no_outcome_was_unknown() {
+        let (fake, client) = Fake::start().await;
+        let refused = failed(refusal(Code::ResourceExhausted, "OVERLOADED", Some(1)));
+        fake.enqueue.answer(v1::EnqueueResponse { results: vec![stored("1-1"), refused] });
+        let results = client.enqueue(vec![NewItem::new("a", "1"), NewItem::new("a", "2")]).await.unwrap();
+        assert!(results.iter().all(Result::is_ok));
+        let calls = fake.enqueue.calls();
+        assert_eq!((calls.len(), calls[1].items.len()), (2, 1));
+        assert_ne!(calls[1].request_id, calls[0].request_id);
+    }
+
+    /// The first try was stored, and nobody knows it. Whatever the next ones are told, they are the same
+    /// call: the server that remembers it has one item.
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_may_be_stored_keeps_its_id_whatever_later_tries_are_told() {
+        let told = [
+            ("OVERLOADED", Code::ResourceExhausted),
+            ("SHARD_UNAVAILABLE", Code::Unavailable),
+            ("NOT_OWNER", Code::Unavailable),
+            ("DISK_FULL", Code::ResourceExhausted),
+            ("NODE_DRAINING", Code::Unavailable),
+        ];
+        // An answer for each item, an answer for the whole call, and none.
+        for first in 0..3 {
+            let (fake, client) = Fake::start().await;
+            match first {
+                0 => fake.enqueue.answer(v1::EnqueueResponse { results: vec![unknown()] }),
+                1 => fake.enqueue.fail(Code::Unavailable, Some("OUTCOME_UNKNOWN"), 1),
+                _ => fake.enqueue.fail(Code::DeadlineExceeded, None, 1),
+            }
+            for (reason, code) in told {
+                let results = vec![failed(refusal(code, reason, Some(1)))];
+                fake.enqueue.answer(v1::EnqueueResponse { results });
+            }
+            for (reason, code) in told {
+                fake.enqueue.fail(code, Some(reason), 1);
+            }
+            fake.enqueue.answer(v1::EnqueueResponse { results: vec![stored("1-1")] });
+            let results = client.enqueue(vec![NewItem::new("a", "1")]).await.unwrap();
+            assert_eq!(results[0].as_ref().unwrap().item_id, "1-1");
+            let ids: std::collections::BTreeSet<_> =
+                fake.enqueue.calls().into_iter().map(|call| call.request_id).collect();
+            assert_eq!(ids.len(), 1, "stored once for each of {ids:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_whose_home_does_not_answer_goes_to_another_at_once() {
+        let (fake, client) = Fake::start().await;
+        for _ in 0..3 {
+            let results = vec![failed(refusal(Code::Unavailable, "SHARD_UNAVAILABLE", Some(500)))];
+            fake.enqueue.answer(v1::EnqueueResponse { results });
+        }
+        let began = tokio::time::Instant::now();
+        let results = client.enqueue(vec![NewItem::new("a", "1")]).await.unwrap();
+        assert!(results[0].is_ok() && began.elapsed().as_millis() < 100, "{:?}", began.elapsed());
+        let calls = fake.enqueue.calls();
+        let ids: std::collections::BTreeSet<_> = calls.iter().map(|call| &call.request_id).collect();
+        assert_eq!((calls.len(), ids.len()), (4, 4));
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ use forebay_proto::v1;
 use forebay_types::Timestamp;
 
 use super::{
+    ack::learn_sick,
     by_origin::by_origin,
     member_results::{Member, retry_members},
 };
@@ -51,9 +52,11 @@ impl Client {
                     namespace: self.config.namespace.clone(),
                     extensions: receipts.into_iter().map(extension).collect(),
                 };
+                let receipts: Vec<_> = request.extensions.iter().map(|one| one.receipt.clone()).collect();
                 let call = |mut grpc: Grpc, request| async move { grpc.extend_lease(request).await };
                 let answer = self.attempt(&target, Duration::ZERO, request, call).await?;
-                Ok(answer.results.into_iter().map(extended).collect())
+                let results = answer.results.into_iter().map(extended).collect();
+                Ok(learn_sick(self, receipts, results))
             },
             |_, _, _| None,
         )

@@ -7,7 +7,7 @@ use forebay_proto::v1;
 use forebay_types::Fate;
 
 use super::{
-    ack::{forget_settled, settled},
+    ack::{forget_settled, learn_sick, settled},
     by_origin::by_origin,
     member_results::{Member, retry_members},
 };
@@ -116,9 +116,11 @@ impl Client {
                     namespace: self.config.namespace.clone(),
                     nacks: nacks.into_iter().map(Nack::into_proto).collect(),
                 };
+                let receipts: Vec<_> = request.nacks.iter().map(|nack| nack.receipt.clone()).collect();
                 let call = |mut grpc: Grpc, request| async move { grpc.nack(request).await };
                 let answer = self.attempt(&target, Duration::ZERO, request, call).await?;
-                Ok(answer.results.into_iter().map(settled).collect())
+                let results = answer.results.into_iter().map(settled).collect();
+                Ok(learn_sick(self, receipts, results))
             },
             |nack, unknown, error| {
                 (unknown && error.fate().is_some_and(|fate| nack.is_done(fate))).then_some(())

@@ -13,6 +13,7 @@ use crate::{
     calls::nack::{Nack, NackAction},
     client::Client,
     error::Error,
+    slow::without_others,
     traces::Processed,
 };
 
@@ -52,8 +53,7 @@ pub(super) async fn settle(
         while tasks.try_join_next().is_some() {}
         let (client, deliveries, counters) = (client.clone(), deliveries.clone(), counters.clone());
         tasks.spawn(async move {
-            settle_batch(&client, batch, &deliveries, &counters).await;
-            drop(permit);
+            without_others(settle_batch(&client, batch, &deliveries, &counters), permit).await;
         });
     }
     while tasks.join_next().await.is_some() {}

@@ -8,6 +8,7 @@ mod learn;
 mod origins;
 mod route;
 mod set;
+mod sick_shards;
 
 pub(crate) use dialer::Dialer;
 pub(crate) use endpoint::Endpoint;

@@ -12,6 +12,7 @@ use super::{
     endpoint::Endpoint,
     origins::Origins,
     route::Route,
+    sick_shards::SickShards,
 };
 use crate::{address::Address, rng::SharedRng, token::Link};
 
@@ -31,6 +32,8 @@ pub(crate) struct Endpoints {
     next_id: AtomicU32,
     /// Who handed out which delivery.
     pub(crate) origins: Origins,
+    /// Shards that do not answer for now.
+    pub(crate) sick_shards: SickShards,
 }
 
 impl Endpoints {
@@ -50,6 +53,7 @@ impl Endpoints {
             next_id: AtomicU32::new(u32::try_from(given.len()).unwrap_or(u32::MAX)),
             given,
             origins: Origins::default(),
+            sick_shards: SickShards::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::{
     batcher::{Batcher, QueuedItem},
     config::ProducerConfig,
 };
-use crate::client::Client;
+use crate::{client::Client, slow::without_others};
 
 /// Runs until every handle is dropped and everything is sent.
 pub(super) async fn run(
@@ -29,10 +29,10 @@ pub(super) async fn run(
         drain(&mut queue, &mut batcher, &config);
         linger(&mut queue, &mut batcher, &config, &flush).await;
         let batch = batcher.next_batch(&config);
-        let client = client.clone();
+        let (client, keeps_order) = (client.clone(), config.calls == 1);
         tokio::spawn(async move {
-            send(&client, batch).await;
-            drop(permit);
+            let sent = send(&client, batch);
+            if keeps_order { sent.await } else { without_others(sent, permit).await }
         });
     }
 }

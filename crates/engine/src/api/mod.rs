@@ -1,6 +1,7 @@
 //! The engine's input and output: checked values, no protobuf. One file a verb.
 
 mod active_topics;
+mod answer_by;
 mod changes;
 mod commit_watch;
 mod consumers;
@@ -29,6 +30,7 @@ mod tasks;
 mod topics;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
+pub use answer_by::AnswerBy;
 pub use changes::{ChangeCall, Changed, ItemChange, ItemUpdate};
 pub use commit_watch::{CommitWatch, SeenCommit};
 pub use consumers::{CallerFrom, ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSeen};

@@ -20,8 +20,8 @@ pub(crate) fn serve(core: &mut Core, call: ChangeCall, reply: Reply<Vec<Changed>
         return;
     }
     let id = core.ids.next();
-    let Core { slots, calls, .. } = core;
-    calls.begin_change(id, call.items.len(), reply);
+    let Core { slots, calls, time, .. } = core;
+    calls.begin_change(id, call.items.len(), reply, time.monotonic());
     for (index, item) in call.items.into_iter().enumerate() {
         let (namespace, change) = (call.namespace.clone(), call.change.clone());
         let (slot, dry_run) = (ReplySlot { call: id, index }, call.dry_run);

@@ -98,7 +98,8 @@ pub(crate) fn serve(
         reply.send(Err(refusal));
         return;
     }
-    core.calls.begin_enqueue(id, count, charge, reply);
+    let at = core.time.monotonic();
+    core.calls.begin_enqueue(id, count, charge, reply, at);
     if let Some(notice) = notice {
         let misplaced = refused.iter().filter_map(|(index, refusal)| Misplaced::of(*index, refusal));
         let placed = Placed { first_rank: first_rank.unwrap_or_default(), misplaced: misplaced.collect() };

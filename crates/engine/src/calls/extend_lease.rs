@@ -23,7 +23,8 @@ pub(crate) fn serve(
         reply.send(Ok(Vec::new()));
         return;
     }
-    core.calls.begin_extension(id, extensions.len(), reply);
+    let at = core.time.monotonic();
+    core.calls.begin_extension(id, extensions.len(), reply, at);
     let members = extensions.into_iter().map(|extension| {
         let ExtendOf { receipt, lease } = extension;
         Member { receipt, kind: SettleKind::Extend { lease } }

@@ -34,7 +34,8 @@ pub(super) fn begin(
         reply.send(Ok(Vec::new()));
         return;
     }
-    core.calls.begin_settle(id, members.len(), reply);
+    let at = core.time.monotonic();
+    core.calls.begin_settle(id, members.len(), reply, at);
     queue(core, id, namespace, members, notice);
 }
 

@@ -1,5 +1,7 @@
 //! What a resolved batch means to callers and to the topic directory. By then all of it is in memory.
 
+use std::time::Duration;
+
 use forebay_store::{OperationKind, OperationRow};
 use forebay_types::{ItemId, Namespace, Reason, Refusal};
 
@@ -13,15 +15,19 @@ use crate::{
     },
     dispatch::delivery,
     index::ShardIndex,
+    messages::shard::SLOW_COMMIT,
     planted::{Bug, on},
     shard::{
-        Abandoned, Committed, Duplicate, LostWork, NamedTopic, Undone,
+        Abandoned, Caller, Committed, Duplicate, LostWork, NamedTopic, Undone, Waiting,
         in_flight::{Planned, PlannedSettle, SettleEffect, StoredItem},
         operate::Operated,
         rates::Flow,
-        work::{DeliveryEnd, OrderRequest, ShardEnqueue},
+        work::{DeliveryEnd, NOBODY, OrderRequest, ShardEnqueue},
     },
 };
+
+/// For so long a batch has had no answer when its callers are told.
+const OVERDUE_AFTER: Duration = SLOW_COMMIT.saturating_mul(2);
 
 /// Members of calls that one turn answers because their shard was lost.
 const LOST_MEMBERS_PER_TURN: usize = 500;
@@ -250,6 +256,38 @@ pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned
     answer_lost(core);
 }
 
+/// The batch in flight has had no answer for long. Nobody waits for it any more: its callers hear that nobody
+/// knows the outcome, and what waits behind it goes elsewhere, or is refused.
+pub(crate) fn overdue(core: &mut Core, index: ShardIndex) {
+    let (id, refusal) = (core.slots[index].id, core.slots[index].refusal());
+    let message = format!(
+        "shard {id} has not said within {OVERDUE_AFTER:?} whether it has committed: the call may or may not \
+         take effect"
+    );
+    let unknown = Refusal::new(Reason::OutcomeUnknown, message).retry_after(RETRY_AFTER);
+    let Some(shard) = core.slots.owned_mut(index) else { return };
+    let (callers, waiting) = (shard.detach_callers(), shard.take_waiting());
+    for caller in callers {
+        match caller {
+            Caller::Enqueue(call, indexes) => {
+                indexes.into_iter().for_each(|at| core.calls.enqueue_done(call, at, Err(unknown.clone())));
+            }
+            Caller::Settle { slot, extends } => core.calls.refuse_settle(slot, extends, unknown.clone()),
+            Caller::Poll(poll) => delivery::lease_overdue(core, index, poll),
+            Caller::Order(call) => core.orders.done(call, id, Err(unknown.clone())),
+            Caller::Change(request) => core.calls.change_done(&request, Err(unknown.clone())),
+        }
+    }
+    let Waiting { leases, work } = waiting;
+    leases.into_iter().for_each(|part| delivery::lease_behind(core, index, part));
+    core.lookups.drop_home(index);
+    if !work.is_empty() {
+        let work = Box::new(work.into_iter());
+        core.lost.push_back(LostShard { index, refusal, unknown: None, work });
+        answer_lost(core);
+    }
+}
+
 /// Answers a slice of what waited for shards that were lost.
 pub(crate) fn answer_lost(core: &mut Core) {
     let mut left = LOST_MEMBERS_PER_TURN;
@@ -267,6 +305,8 @@ pub(crate) fn answer_lost(core: &mut Core) {
 fn lost_work(core: &mut Core, lost: &LostShard, work: LostWork) {
     let LostShard { index, refusal, unknown, .. } = lost;
     match work {
+        // Its caller was told already that nobody knows the outcome.
+        LostWork::InFlight(Planned::Enqueue { part, .. }) if part.call == NOBODY => {}
         LostWork::InFlight(Planned::Enqueue { part, .. }) => match unknown {
             Some(unknown) => refuse_enqueue(&mut core.calls, &part, unknown),
             None => enqueue::choose_another_shard(core, part, refusal),
@@ -300,7 +340,7 @@ fn lost_work(core: &mut Core, lost: &LostShard, work: LostWork) {
 
 #[cfg(test)]
 mod tests {
-    use forebay_types::{Receipt, Seq, ShardId};
+    use forebay_types::{Monotonic, Receipt, Seq, ShardId};
     use tokio::sync::oneshot::error::TryRecvError;
 
     use super::*;
@@ -314,7 +354,7 @@ mod tests {
         let mut core = Core::for_test();
         let members = 2 * LOST_MEMBERS_PER_TURN + 1;
         let (reply, mut answer) = Reply::channel();
-        core.calls.begin_settle(1, members, reply);
+        core.calls.begin_settle(1, members, reply, Monotonic::default());
         let item = ItemId { shard: ShardId(1), seq: Seq(1) };
         let work = (0..members).map(move |index| {
             let receipt = Receipt { item, delivery: 1, nonce: 1 };

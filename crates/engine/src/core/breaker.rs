@@ -1,5 +1,5 @@
-//! A shard's circuit breaker: it opens when commits fail or are slow, and lets one probe through later. Where
-//! nothing is to be committed, it closes once nothing has failed for a while: the renewals go on.
+//! A shard's circuit breaker: it opens when commits fail or are slow. Later the shard commits an empty batch
+//! as a probe, which no caller waits for. If that is committed, the breaker closes.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{api::BreakerPhase, messages::shard::SLOW_COMMIT};
 const STRIKE_WINDOW: Duration = Duration::from_secs(10);
 /// So many of them open the breaker.
 const STRIKES_MAX: usize = 3;
-/// How long an open breaker waits before it lets a probe through.
+/// How long an open breaker waits before the shard is probed.
 const PROBE_AFTER: Duration = Duration::from_secs(1);
 
 /// Counts failures and slow commits of one shard.
@@ -70,24 +70,26 @@ impl Breaker {
         }
     }
 
-    /// Time passes. `idle`: no batch is in flight whose commit would be a probe.
+    /// The probe, or another batch, was not committed.
+    pub fn undone(&mut self, at: Monotonic) {
+        if self.phase == BreakerPhase::HalfOpen {
+            self.open(at);
+        }
+    }
+
+    /// Time passes. `idle`: no batch is in flight.
     pub fn tick(&mut self, at: Monotonic, idle: bool) {
         if self.phase == BreakerPhase::Open && idle && at.since(self.since) >= PROBE_AFTER {
             self.phase = BreakerPhase::HalfOpen;
             self.since = at;
-        }
-        if self.phase == BreakerPhase::HalfOpen && idle && at.since(self.since) >= STRIKE_WINDOW {
-            self.phase = BreakerPhase::Closed;
-            self.strikes.clear();
         }
     }
 
     /// When [`Breaker::tick`] has something to do.
     pub fn next_wake(&self) -> Option<Monotonic> {
         match self.phase {
-            BreakerPhase::Closed => None,
             BreakerPhase::Open => Some(self.since.plus(PROBE_AFTER)),
-            BreakerPhase::HalfOpen => Some(self.since.plus(STRIKE_WINDOW)),
+            BreakerPhase::Closed | BreakerPhase::HalfOpen => None,
         }
     }
 }
@@ -117,16 +119,16 @@ mod tests {
     }
 
     #[test]
-    fn without_a_probe_it_closes_once_nothing_has_failed_for_a_while() {
+    fn it_waits_for_its_probe_and_opens_again_without_one() {
         let mut breaker = Breaker::new(at(0));
         breaker.open(at(0));
         breaker.tick(at(1_000), true);
-        assert_eq!((breaker.phase(), breaker.next_wake()), (BreakerPhase::HalfOpen, Some(at(11_000))));
-        breaker.tick(at(10_999), true);
-        breaker.tick(at(11_000), false);
-        assert_eq!(breaker.phase(), BreakerPhase::HalfOpen);
         breaker.tick(at(11_000), true);
-        assert_eq!((breaker.phase(), breaker.next_wake()), (BreakerPhase::Closed, None));
+        assert_eq!((breaker.phase(), breaker.next_wake()), (BreakerPhase::HalfOpen, None));
+        breaker.undone(at(11_000));
+        assert_eq!((breaker.phase(), breaker.next_wake()), (BreakerPhase::Open, Some(at(12_000))));
+        breaker.tick(at(12_000), false);
+        assert_eq!(breaker.phase(), BreakerPhase::Open, "a batch is in flight");
     }
 
     #[test]

@@ -254,6 +254,11 @@ impl Health {
         self.change_breaker(at, "commits are slow", |breaker| breaker.committed(at, took));
     }
 
+    /// A batch was not committed.
+    pub fn undone(&mut self, at: Monotonic) {
+        self.change_breaker(at, "the probe was not committed", |breaker| breaker.undone(at));
+    }
+
     /// A batch is in flight for too long.
     pub fn slow(&mut self, at: Monotonic) {
         self.change_breaker(at, "a commit is slow", |breaker| breaker.open(at));
@@ -263,7 +268,7 @@ impl Health {
     /// part in the merge.
     pub fn tick(&mut self, at: Monotonic, idle: bool) -> bool {
         self.change_breaker(at, "", |breaker| breaker.tick(at, idle));
-        let merged = self.breaker.phase() != BreakerPhase::Open;
+        let merged = self.breaker.phase() == BreakerPhase::Closed;
         std::mem::replace(&mut self.was_merged, merged) != merged
     }
 

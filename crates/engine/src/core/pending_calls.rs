@@ -1,48 +1,57 @@
 //! Calls whose members are answered one by one: enqueue, ack, nack, lease extension, changes of items. A call
 //! is answered when its last member is.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use forebay_types::{Refusal, Timestamp};
+use forebay_types::{Monotonic, Reason, Refusal, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    api::{Changed, Enqueued, Extended, SeenCommit, Settled},
+    api::{Changed, Enqueued, Extended, ItemState, RETRY_AFTER, SeenCommit, Settled},
     invariant::broken,
     messages::{
         reply::Reply,
         tenant_budget::{Charge, TenantBudget},
     },
-    shard::work::{ChangeRequest, ReplySlot, SettleKind, SettleRequest},
+    shard::work::{ChangeRequest, NOBODY, ReplySlot, SettleKind, SettleRequest},
 };
+
+/// Calls that are to be answered before they are whole are looked for no more often than this.
+const LATE_EVERY: Duration = Duration::from_millis(10);
 
 /// A call that collects its members' answers.
 struct PendingCall<T> {
     /// The answers so far.
-    results: Vec<Option<T>>,
+    results: Vec<Option<Result<T, Refusal>>>,
     /// Members without an answer.
     left: usize,
-    /// Receives the whole answer.
-    reply: Reply<Vec<T>>,
+    /// When the caller goes away.
+    answer_by: Option<Monotonic>,
+    /// Receives the whole answer. `None`: the caller has got what was known, and members end without it.
+    reply: Option<Reply<Vec<Result<T, Refusal>>>>,
 }
 
 impl<T> PendingCall<T> {
-    fn new(count: usize, reply: Reply<Vec<T>>) -> Self {
-        Self { results: std::iter::repeat_with(|| None).take(count).collect(), left: count, reply }
+    fn new(count: usize, reply: Reply<Vec<Result<T, Refusal>>>, at: Monotonic) -> Self {
+        let results = std::iter::repeat_with(|| None).take(count).collect();
+        let answer_by = reply.time_left().map(|left| at.plus(left));
+        Self { results, left: count, answer_by, reply: Some(reply) }
     }
 
     /// Notes one member's answer, and the commit that brought it. Returns whether it was the last.
-    fn set(&mut self, index: usize, result: T, commit: Option<&SeenCommit>) -> bool {
-        self.reply.saw(commit);
-        match self.results.get_mut(index) {
-            Some(slot @ None) => *slot = Some(result),
-            Some(Some(_)) => {
-                broken("a member is answered once");
-                return false;
-            }
-            None => {
-                broken("a call has as many answers as members");
-                return false;
+    fn set(&mut self, index: usize, result: Result<T, Refusal>, commit: Option<&SeenCommit>) -> bool {
+        if let Some(reply) = &self.reply {
+            reply.saw(commit);
+            match self.results.get_mut(index) {
+                Some(slot @ None) => *slot = Some(result),
+                Some(Some(_)) => {
+                    broken("a member is answered once");
+                    return false;
+                }
+                None => {
+                    broken("a call has as many answers as members");
+                    return false;
+                }
             }
         }
         self.left -= 1;
@@ -51,17 +60,34 @@ impl<T> PendingCall<T> {
 
     /// Answers the call, once every member has its answer. If the caller is gone, nobody reads it.
     fn send(self) {
+        let Some(reply) = self.reply else { return };
         match self.results.into_iter().collect() {
-            Some(results) => self.reply.send(Ok(results)),
+            Some(results) => reply.send(Ok(results)),
             None => broken("a call is answered when its last member is"),
         }
+    }
+
+    /// Answers what is known, if it is time for that. Returns when it will be.
+    fn answer_late(&mut self, at: Monotonic) -> Option<Monotonic> {
+        let by = self.answer_by.filter(|_| self.reply.is_some())?;
+        if by > at {
+            return Some(by);
+        }
+        let message = "there was no answer in time: this may or may not take effect";
+        let unknown = || Err(Refusal::new(Reason::OutcomeUnknown, message).retry_after(RETRY_AFTER));
+        let results = std::mem::take(&mut self.results);
+        let results = results.into_iter().map(|result| result.unwrap_or_else(unknown)).collect();
+        if let Some(reply) = self.reply.take() {
+            reply.send(Ok(results));
+        }
+        None
     }
 }
 
 /// An enqueue call.
 struct PendingEnqueue {
     /// Its members.
-    call: PendingCall<Result<Enqueued, Refusal>>,
+    call: PendingCall<Enqueued>,
     /// What it was charged with at admission. Released with the call.
     _charge: Charge,
 }
@@ -71,15 +97,17 @@ pub(crate) struct PendingCalls {
     /// Enqueues.
     enqueues: FxHashMap<u64, PendingEnqueue>,
     /// Acks and nacks.
-    settles: FxHashMap<u64, PendingCall<Settled>>,
+    settles: FxHashMap<u64, PendingCall<()>>,
     /// Lease extensions.
-    extensions: FxHashMap<u64, PendingCall<Extended>>,
+    extensions: FxHashMap<u64, PendingCall<Timestamp>>,
     /// Changes of items.
-    changes: FxHashMap<u64, PendingCall<Changed>>,
+    changes: FxHashMap<u64, PendingCall<ItemState>>,
     /// Bytes of enqueues that are not answered yet.
     admitted: Arc<TenantBudget>,
     /// The commit whose members are being answered.
     commit: Option<SeenCommit>,
+    /// When the first caller goes away, or earlier.
+    next_late: Option<Monotonic>,
 }
 
 impl PendingCalls {
@@ -92,6 +120,7 @@ impl PendingCalls {
             changes: FxHashMap::default(),
             admitted,
             commit: None,
+            next_late: None,
         }
     }
 
@@ -123,24 +152,32 @@ impl PendingCalls {
         count: usize,
         charge: Charge,
         reply: Reply<Vec<Result<Enqueued, Refusal>>>,
+        at: Monotonic,
     ) {
-        let call = PendingCall::new(count, reply);
+        let call = PendingCall::new(count, reply, at);
+        note(&mut self.next_late, &call);
         self.enqueues.insert(id, PendingEnqueue { call, _charge: charge });
     }
 
     /// An ack or nack call of `count` members begins.
-    pub fn begin_settle(&mut self, id: u64, count: usize, reply: Reply<Vec<Settled>>) {
-        self.settles.insert(id, PendingCall::new(count, reply));
+    pub fn begin_settle(&mut self, id: u64, count: usize, reply: Reply<Vec<Settled>>, at: Monotonic) {
+        let call = PendingCall::new(count, reply, at);
+        note(&mut self.next_late, &call);
+        self.settles.insert(id, call);
     }
 
     /// A lease extension of `count` members begins.
-    pub fn begin_extension(&mut self, id: u64, count: usize, reply: Reply<Vec<Extended>>) {
-        self.extensions.insert(id, PendingCall::new(count, reply));
+    pub fn begin_extension(&mut self, id: u64, count: usize, reply: Reply<Vec<Extended>>, at: Monotonic) {
+        let call = PendingCall::new(count, reply, at);
+        note(&mut self.next_late, &call);
+        self.extensions.insert(id, call);
     }
 
     /// A change of `count` items begins.
-    pub fn begin_change(&mut self, id: u64, count: usize, reply: Reply<Vec<Changed>>) {
-        self.changes.insert(id, PendingCall::new(count, reply));
+    pub fn begin_change(&mut self, id: u64, count: usize, reply: Reply<Vec<Changed>>, at: Monotonic) {
+        let call = PendingCall::new(count, reply, at);
+        note(&mut self.next_late, &call);
+        self.changes.insert(id, call);
     }
 
     /// A change of one item has its answer.
@@ -150,6 +187,9 @@ impl PendingCalls {
 
     /// One item of an enqueue call has its answer.
     pub fn enqueue_done(&mut self, call: u64, index: usize, result: Result<Enqueued, Refusal>) {
+        if call == NOBODY {
+            return;
+        }
         let Some(pending) = self.enqueues.get_mut(&call) else {
             return broken("a member of a pending call is answered");
         };
@@ -177,21 +217,52 @@ impl PendingCalls {
     /// A settlement is refused.
     pub fn settle_refused(&mut self, request: &SettleRequest, refusal: Refusal) {
         let Some(slot) = request.slot else { return };
-        if matches!(request.kind, SettleKind::Extend { .. }) {
+        self.refuse_settle(slot, matches!(request.kind, SettleKind::Extend { .. }), refusal);
+    }
+
+    /// The same. `extends`: it is an extension.
+    pub fn refuse_settle(&mut self, slot: ReplySlot, extends: bool, refusal: Refusal) {
+        if extends {
             answer(&mut self.extensions, slot, Err(refusal), self.commit.as_ref());
         } else {
             answer(&mut self.settles, slot, Err(refusal), self.commit.as_ref());
         }
     }
+
+    /// Calls whose callers are about to go away are answered with what is known.
+    pub fn answer_late(&mut self, at: Monotonic) {
+        if self.next_late.is_none_or(|next| next > at) {
+            return;
+        }
+        let enqueues = self.enqueues.values_mut().filter_map(|pending| pending.call.answer_late(at));
+        let settles = self.settles.values_mut().filter_map(|call| call.answer_late(at));
+        let extensions = self.extensions.values_mut().filter_map(|call| call.answer_late(at));
+        let changes = self.changes.values_mut().filter_map(|call| call.answer_late(at));
+        let next = enqueues.chain(settles).chain(extensions).chain(changes).min();
+        self.next_late = next.map(|next| next.max(at.plus(LATE_EVERY)));
+    }
+
+    /// When that is due.
+    pub fn next_late(&self) -> Option<Monotonic> {
+        self.next_late
+    }
+}
+
+/// A call begins: its caller may be the first to go away.
+fn note<T>(next_late: &mut Option<Monotonic>, call: &PendingCall<T>) {
+    *next_late = next_late.iter().copied().chain(call.answer_by).min();
 }
 
 /// One member has its answer.
 fn answer<T>(
     calls: &mut FxHashMap<u64, PendingCall<T>>,
     slot: ReplySlot,
-    result: T,
+    result: Result<T, Refusal>,
     commit: Option<&SeenCommit>,
 ) {
+    if slot.call == NOBODY {
+        return;
+    }
     let Some(pending) = calls.get_mut(&slot.call) else {
         return broken("a member of a pending call is answered");
     };

@@ -107,20 +107,15 @@ impl Slot {
         self.term == term && self.holding.is_some()
     }
 
-    /// It may take new items. Of a half-open breaker one batch is a probe; the rest is stored in other
-    /// shards.
+    /// It may take new items.
     pub fn is_healthy(&self) -> bool {
-        self.owned().is_some_and(|shard| match self.health.phase() {
-            _ if self.hand_over.is_some() || self.intake == Intake::Closed => false,
-            BreakerPhase::Closed => true,
-            BreakerPhase::HalfOpen => shard.can_probe(),
-            BreakerPhase::Open => false,
-        })
+        self.is_merged() && self.intake == Intake::Open
     }
 
-    /// Its ready items take part in the merge.
+    /// Its ready items take part in the merge. A breaker that is not closed lets no caller through: the shard
+    /// is probed by a batch of its own.
     pub fn is_merged(&self) -> bool {
-        self.holding.is_some() && self.hand_over.is_none() && self.health.phase() != BreakerPhase::Open
+        self.holding.is_some() && self.hand_over.is_none() && self.health.phase() == BreakerPhase::Closed
     }
 
     /// Another node owns it, or is about to.

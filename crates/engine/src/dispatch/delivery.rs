@@ -46,6 +46,24 @@ pub(crate) fn lease_lost(core: &mut Core, index: ShardIndex, part: &ShardLease) 
     share_ended(core, index, part.poll, Vec::new());
 }
 
+/// The batch of a lease has had no answer for long: the poll does without it. If it is committed later, it is
+/// returned.
+pub(crate) fn lease_overdue(core: &mut Core, index: ShardIndex, poll: u64) {
+    if let Some(leases) = core.polls.leases_mut(poll) {
+        leases.look_again = true;
+    }
+    share_ended(core, index, poll, Vec::new());
+}
+
+/// A lease that waits behind such a batch is not made: its items go back.
+pub(crate) fn lease_behind(core: &mut Core, index: ShardIndex, part: ShardLease) {
+    let poll = part.poll;
+    if let Some(shard) = core.slots.owned_mut(index) {
+        shard.unreserve(part.items);
+    }
+    lease_overdue(core, index, poll);
+}
+
 /// A lease can't be stored. The poll would find the same items again at once, so it is refused, unless other
 /// shards have items for it.
 pub(crate) fn lease_unstorable(core: &mut Core, index: ShardIndex, part: &ShardLease, refusal: &Refusal) {

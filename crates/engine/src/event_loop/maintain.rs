@@ -3,7 +3,8 @@
 use forebay_types::Monotonic;
 
 use crate::{
-    clock::Moment, core::Core, index::ShardIndex, messages::shard::ShardOrder, shard::GenerationChange,
+    api::BreakerPhase, clock::Moment, core::Core, index::ShardIndex, messages::shard::ShardOrder,
+    shard::GenerationChange,
 };
 
 /// Maintains one shard.
@@ -15,6 +16,9 @@ pub(super) fn maintain(core: &mut Core, index: ShardIndex, node: Moment) {
     let shard = &mut holding.shard;
     // If its items are back, or left out, polls and the order of active topics have to know.
     let begins_or_ceases = slot.health.tick(at, !shard.is_committing());
+    if slot.health.phase() == BreakerPhase::HalfOpen && !shard.is_committing() {
+        shard.want_probe();
+    }
     shard.evict();
     if let Some(request) = shard.begin_scan(read, node) {
         holding.reads.scan(read, request);

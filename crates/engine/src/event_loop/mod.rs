@@ -160,6 +160,7 @@ fn handle(core: &mut Core, event: Event) {
 fn advance(core: &mut Core) {
     let node = core.time.moment();
     time_out(core, node.at);
+    core.calls.answer_late(node.at);
     core.leave();
     answers::answer_lost(core);
     core.slots.mark_due(node.at);
@@ -222,7 +223,8 @@ fn next_wake(core: &Core) -> Option<Monotonic> {
     {
         return Some(Monotonic::default());
     }
-    core.slots.next_wake().into_iter().chain(core.timers.next_wake()).min()
+    let late = core.calls.next_late();
+    core.slots.next_wake().into_iter().chain(core.timers.next_wake()).chain(late).min()
 }
 
 #[cfg(test)]

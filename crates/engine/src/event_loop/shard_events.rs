@@ -64,6 +64,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
     match event {
         ShardEvent::Resolved { verdict, took } => resolved(core, index, verdict, took),
         ShardEvent::Slow => health.slow(at),
+        ShardEvent::Overdue => answers::overdue(core, index),
         ShardEvent::RenewalFailed(error) => health.renewal_failed(&error, at),
         ShardEvent::Trouble(why) => health.strike(why, at),
         ShardEvent::NoRoom(why) => health.note(why),
@@ -190,6 +191,8 @@ fn committed(core: &mut Core, index: ShardIndex, committed: Option<Committed>) {
 
 /// The batch in flight did not happen.
 fn undone(core: &mut Core, index: ShardIndex, undone: Option<Undone>) {
+    let at = core.time.monotonic();
+    core.slots[index].health.undone(at);
     match undone {
         Some(undone) => {
             answers::undone(core, index, undone);

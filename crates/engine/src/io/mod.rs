@@ -85,21 +85,11 @@ fn until_tick(clock: &dyn Clock, every: Duration) -> Duration {
 
 /// Waits for a shard's answer, and reports once if it does not come.
 async fn watched<T>(events: &ShardEvents, answer: impl Future<Output = T>) -> T {
-    noticed(events, SILENT_AFTER, ShardEvent::Silent, answer).await
-}
-
-/// Waits for an answer. Sends this event once if it takes longer than `after`.
-async fn noticed<T>(
-    events: &ShardEvents,
-    after: Duration,
-    event: ShardEvent,
-    answer: impl Future<Output = T>,
-) -> T {
     tokio::pin!(answer);
     tokio::select! {
         biased;
         answer = &mut answer => return answer,
-        () = tokio::time::sleep(after) => events.send(event),
+        () = tokio::time::sleep(SILENT_AFTER) => events.send(ShardEvent::Silent),
     }
     answer.await
 }

@@ -1,7 +1,7 @@
 //! A shard's task: it takes the shard over if that is the node's duty, serves it until it is lost or given
 //! up, and begins again, until it is told to stop, or the shard is removed.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use forebay_store::{Batch, Probed, Shard, Writer};
 use tokio::sync::{Notify, watch};
@@ -11,7 +11,6 @@ use super::{
     claimed::{Claimed, watch_settings},
     commit::commit,
     found::Committed,
-    noticed,
     orders::Orders,
     take_over::{PROBE_TIMEOUT, acquire},
 };
@@ -76,11 +75,22 @@ pub(crate) async fn run(mut task: ShardTask, mut orders: Orders) {
     task.events.send(ShardEvent::Stopped);
 }
 
-/// Commits a batch, and reports once if that is slow. The task itself looks at the clock: where the event
-/// loop stalls, that says nothing of the shard.
+/// Commits a batch, and reports if that is slow, and then that it is overdue. The task itself looks at the
+/// clock: where the event loop stalls, that says nothing of the shard.
 async fn commit_timed(task: &mut ShardTask, writer: &mut dyn Writer, batch: &Batch, atomic: bool) -> Verdict {
     let events = task.events.clone();
-    noticed(&events, SLOW_COMMIT, ShardEvent::Slow, commit(task, writer, batch, atomic)).await
+    let mut commit = pin!(commit(task, writer, batch, atomic));
+    let mut is_slow = false;
+    loop {
+        tokio::select! {
+            biased;
+            verdict = &mut commit => return verdict,
+            () = tokio::time::sleep(SLOW_COMMIT) => {
+                events.send(if is_slow { ShardEvent::Overdue } else { ShardEvent::Slow });
+                is_slow = true;
+            }
+        }
+    }
 }
 
 /// Returns once a batch has had no answer for too long, although the shard's server commits for this node. So

@@ -1,9 +1,11 @@
 //! The sender of a call's answer.
 
+use std::time::Duration;
+
 use forebay_types::Refusal;
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
-use crate::api::{CommitWatch, SeenCommit};
+use crate::api::{AnswerBy, CommitWatch, SeenCommit};
 
 /// Sends the answer of a call, and tells its caller of commits before, if it wants to know.
 #[derive(Debug)]
@@ -12,18 +14,26 @@ pub(crate) struct Reply<T> {
     sender: Sender<Result<T, Refusal>>,
     /// Told of the commits that the call waits for.
     watch: Option<CommitWatch>,
+    /// How long the caller waits, if it says so.
+    time_left: Option<Duration>,
 }
 
 impl<T> Reply<T> {
-    /// One, and where its answer comes out. The caller's watch is that of this task.
+    /// One, and where its answer comes out. The caller's watch, and how long it waits,
+    /// are those of this task.
     pub fn channel() -> (Self, Receiver<Result<T, Refusal>>) {
         let (sender, answer) = oneshot::channel();
-        (Self { sender, watch: CommitWatch::current() }, answer)
+        (Self { sender, watch: CommitWatch::current(), time_left: AnswerBy::left() }, answer)
     }
 
     /// Answers. If the caller is gone, nobody reads it, and it is dropped.
     pub fn send(self, answer: Result<T, Refusal>) {
         let _ = self.sender.send(answer);
+    }
+
+    /// How long the caller waited from the moment when it asked. `None`: as long as it takes.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.time_left
     }
 
     /// Whether the caller is gone.

@@ -95,6 +95,8 @@ pub(crate) enum ShardEvent {
     TakenOver(Box<TakenOver>),
     /// The batch in flight has been in flight for [`SLOW_COMMIT`]. Said once.
     Slow,
+    /// The batch in flight has been so for twice as long. Said each second from then on.
+    Overdue,
     /// The batch in flight is resolved.
     Resolved {
         /// How it ended.

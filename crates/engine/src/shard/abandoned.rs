@@ -63,6 +63,6 @@ impl OwnedShard {
 }
 
 /// Everything that waits in a queue, one by one.
-fn work_of<T: Work>(mut queue: FairQueue<T>) -> impl Iterator<Item = T> {
+pub(super) fn work_of<T: Work>(mut queue: FairQueue<T>) -> impl Iterator<Item = T> {
     std::iter::from_fn(move || queue.pop(|_| true)).map(|turn| turn.work)
 }

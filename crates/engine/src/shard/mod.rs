@@ -35,6 +35,7 @@ pub(crate) mod operate;
 mod operation_part;
 mod operation_walk;
 mod operations;
+mod overdue;
 pub(crate) mod prefetch;
 mod prefetches;
 mod queues;
@@ -74,6 +75,7 @@ pub(crate) use self::{
     dedupe_keys::Duplicate,
     generations::GenerationChange,
     lost_topics::LostTopics,
+    overdue::{Caller, Waiting},
     status::TopicTotals,
     topics::NamedTopic,
 };
@@ -143,6 +145,8 @@ pub(crate) struct OwnedShard {
     in_flight: Option<InFlight>,
     /// Rows that calls with a request id have had beyond the share of enqueues.
     long_calls_owe: usize,
+    /// The next batch is an empty one that shows whether the store commits.
+    probe: bool,
     /// Since when batches have been tried of which none was committed.
     stalled_since: Option<Monotonic>,
     /// The next batch has at most so many rows, because a row of the last one can't be stored.
@@ -213,6 +217,7 @@ impl OwnedShard {
             prefetches,
             in_flight: None,
             long_calls_owe: 0,
+            probe: false,
             stalled_since: None,
             rows_max: None,
             timeouts_after,
@@ -247,6 +252,11 @@ impl OwnedShard {
     /// The shard is about to be released: from now on another node may own it.
     pub fn resign(&mut self) {
         self.tenure.trust.resign();
+    }
+
+    /// The next batch is to show whether the store commits, and nothing else: no caller waits for it.
+    pub fn want_probe(&mut self) {
+        self.probe = true;
     }
 
     /// Whether no other node can own the shard. Answers that write nothing are given only then.

@@ -41,7 +41,8 @@ impl OwnedShard {
         }
         let rows = self.waiting_rows() + self.restores.sum().rows + self.operations.orders();
         let rows = rows + self.changes.rows();
-        let due = self.record_due(moment.at).is_some()
+        let due = self.probe
+            || self.record_due(moment.at).is_some()
             || self.sweeps.has_page()
             || self.operations.has_page()
             || self.leases.next_deadline().is_some_and(|end| end <= moment.now)

@@ -165,11 +165,6 @@ impl OwnedShard {
         rows >= self.settings.batch_rows || self.budget.bytes() >= self.tenure.batch_bytes
     }
 
-    /// No enqueue waits, and no batch is in flight.
-    pub fn can_probe(&self) -> bool {
-        self.in_flight.is_none() && self.enqueues.is_empty()
-    }
-
     /// Nothing waits and nothing is in flight.
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_none()

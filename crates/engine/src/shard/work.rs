@@ -60,6 +60,9 @@ pub(crate) struct NextRecord {
     pub is_change: bool,
 }
 
+/// The call, or poll, of what nobody waits for any more.
+pub(crate) const NOBODY: u64 = u64::MAX;
+
 /// Whose answer it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplySlot {

@@ -23,7 +23,7 @@ pub async fn ack(queue: &Queue, call: &Call, request: AckRequest) -> Result<AckR
     let (acks, results) = checked.collect::<Members<_>>().split();
     let answers = match acks.is_empty() {
         true => Vec::new(),
-        false => queue.front.ack(namespace, acks).await?,
+        false => call.in_time(queue.front.ack(namespace, acks)).await?,
     };
     let answers = results.merge("acks", answers)?;
     Ok(AckResponse { results: answers.into_iter().map(status::of_settled).collect() })

@@ -44,10 +44,8 @@ pub async fn enqueue(
     let answers = match items.is_empty() {
         true => Vec::new(),
         false => {
-            queue
-                .front
-                .enqueue(EnqueueCall { namespace, items, request_id, ..EnqueueCall::default() })
-                .await?
+            let asked = EnqueueCall { namespace, items, request_id, ..EnqueueCall::default() };
+            call.in_time(queue.front.enqueue(asked)).await?
         }
     };
     note_items(answers.iter().flatten().map(|stored| stored.id.shard));

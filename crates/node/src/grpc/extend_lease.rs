@@ -28,7 +28,7 @@ pub async fn extend_lease(
     let (extensions, results) = checked.collect::<Members<_>>().split();
     let answers = match extensions.is_empty() {
         true => Vec::new(),
-        false => queue.front.extend_lease(namespace, extensions).await?,
+        false => call.in_time(queue.front.extend_lease(namespace, extensions)).await?,
     };
     let answers = results.merge("extensions", answers)?;
     Ok(ExtendLeaseResponse { results: answers.into_iter().map(result).collect() })

@@ -24,7 +24,7 @@ pub async fn nack(queue: &Queue, call: &Call, request: NackRequest) -> Result<Na
     let (nacks, results) = checked.collect::<Members<_>>().split();
     let answers = match nacks.is_empty() {
         true => Vec::new(),
-        false => queue.front.nack(namespace, nacks).await?,
+        false => call.in_time(queue.front.nack(namespace, nacks)).await?,
     };
     let answers = results.merge("nacks", answers)?;
     Ok(NackResponse { results: answers.into_iter().map(status::of_settled).collect() })

@@ -12,6 +12,7 @@ mod idle_cost;
 mod migration_cut;
 mod odd_shards;
 mod outage;
+mod overdue;
 mod pauses;
 mod pauses_at_random;
 mod payload;

@@ -128,11 +128,15 @@ fn ask(core: &mut Core, part: ShardEnqueue, mut lookup: DedupeLookup) {
 /// The enqueue and the lookup whose read has ended.
 fn end(core: &mut Core, home: ShardIndex, read: u64) -> Option<(ShardEnqueue, DedupeLookup)> {
     let part = core.slots.owned_mut(home).and_then(|shard| shard.end_lookup(read));
-    let ended = part.zip(core.lookups.end(read));
-    if ended.is_none() {
-        broken("a lookup that is answered is under way");
+    match (part, core.lookups.end(read)) {
+        (Some(part), Some(lookup)) => Some((part, lookup)),
+        // It was refused, because the shard has not committed for long.
+        (None, None) => None,
+        _ => {
+            broken("a lookup that is answered is under way");
+            None
+        }
     }
-    ended
 }
 
 /// A shard of this node answered.

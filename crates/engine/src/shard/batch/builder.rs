@@ -284,18 +284,28 @@ impl<'a> BatchBuilder<'a> {
     }
 
     /// Puts the batch in flight, if it has anything to do.
-    pub fn finish(mut self, handed_off: BTreeSet<u64>) -> Built {
+    pub fn finish(self, handed_off: BTreeSet<u64>) -> Built {
         if self.rows == 0 && self.page.is_none() {
             let Self { stale, nothing_consumed, not_changed, .. } = self;
             return Built { stale, nothing_consumed, not_changed, handed_off, ..Built::nothing() };
         }
+        self.into_batch(handed_off)
+    }
+
+    /// The batch that does nothing but pass the fence.
+    pub fn finish_probe(self) -> Built {
+        self.into_batch(BTreeSet::new())
+    }
+
+    fn into_batch(mut self, handed_off: BTreeSet<u64>) -> Built {
         for (id, positions) in &self.closing {
             self.batch.lease_changes.extend(self.shard.leases.after_closing(*id, positions));
         }
         let lowered = self.move_checkpoints();
         self.deltas.retain(|_, delta| *delta != TopicCounts::default());
         self.tallies.retain(|_, tally| *tally != Tally::default());
-        let folds = match self.may_do_upkeep() {
+        let does_something = self.rows > 0 || self.page.is_some();
+        let folds = match does_something && self.may_do_upkeep() {
             true => self.shard.topics.fold(&mut self.batch, &self.deltas, &self.tallies, self.marks.time),
             false => Vec::new(),
         };

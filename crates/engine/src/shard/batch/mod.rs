@@ -60,6 +60,9 @@ impl OwnedShard {
             return Built::nothing();
         };
         let mut builder = BatchBuilder::new(self, moment, allowed, rng, topics_left, set);
+        if std::mem::take(&mut builder.shard.probe) {
+            return builder.finish_probe();
+        }
         if builder.record_topology() {
             return builder.finish(BTreeSet::new());
         }

@@ -13,7 +13,7 @@ use crate::{
         in_flight::{
             InFlight, OperationEffect, Planned, PlannedChange, PlannedOperation, PlannedPage, PlannedSettle,
         },
-        work::ShardEnqueue,
+        work::{NOBODY, ShardEnqueue},
     },
 };
 
@@ -240,6 +240,7 @@ impl OwnedShard {
         for planned in batch.planned.into_iter().rev() {
             match planned {
                 Planned::Enqueue { part, .. } => self.enqueues.put_back(part),
+                Planned::Lease { part, .. } if part.poll == NOBODY => self.unreserve(part.items),
                 Planned::Lease { part, .. } => self.leasing.put_back(part),
                 // Leases that timed out are found again by themselves, and so is what an operation does.
                 Planned::Settle(settle) if settle.request.kind.is_found_again() => {}

@@ -14,7 +14,7 @@ use forebay_client::{Client, DequeueCall, Dequeued, Error, NewItem};
 use tokio::{
     sync::Semaphore,
     task::JoinSet,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
@@ -31,6 +31,10 @@ const POLL_WAIT: Duration = Duration::from_millis(200);
 /// How long it may take until the last item is done. Longer than a lease, so that what was lost with an
 /// answer comes again.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+/// A call that takes longer goes on beside the next one.
+const SLOW_CALL: Duration = Duration::from_millis(500);
+/// Calls of one producer, and acks of one consumer, that may be under way then.
+const UNDER_WAY_MAX: usize = 16;
 /// The lease of each delivery.
 const LEASE: Duration = Duration::from_secs(10);
 
@@ -128,31 +132,40 @@ impl Load {
         }
     }
 
-    async fn produce(&self, client: Client, end: Instant) {
+    async fn produce(self: Arc<Self>, client: Client, end: Instant) {
+        let mut calls = JoinSet::new();
         while Instant::now() < end {
             let Ok(Ok(permits)) = timeout_at(end, self.backlog.acquire_many(self.batch)).await else {
-                return;
+                break;
             };
             // They come back with the acks.
             permits.forget();
-            let numbers = self.seen().ledger.reserve(self.batch as usize);
-            let sent = Instant::now();
-            let items = numbers.clone().map(|number| NewItem::new(&*self.topic, self.payload(number, sent)));
-            let answer = client.enqueue(items.collect::<Vec<_>>()).await;
-            let took = micros(sent.elapsed());
-            let mut seen = self.seen();
-            match answer {
-                Ok(results) => {
-                    seen.enqueue.push(took);
-                    for (number, result) in numbers.zip(results) {
-                        match result {
-                            Ok(_) => seen.ledger.stored(number),
-                            Err(error) => self.not_stored(&mut seen, 1, error),
-                        }
+            let (load, client) = (self.clone(), client.clone());
+            calls.spawn(async move { load.enqueue(&client).await });
+            go_on(&mut calls).await;
+        }
+        calls.join_all().await;
+    }
+
+    /// Stores the items of one call.
+    async fn enqueue(&self, client: &Client) {
+        let numbers = self.seen().ledger.reserve(self.batch as usize);
+        let sent = Instant::now();
+        let items = numbers.clone().map(|number| NewItem::new(&*self.topic, self.payload(number, sent)));
+        let answer = client.enqueue(items.collect::<Vec<_>>()).await;
+        let took = micros(sent.elapsed());
+        let mut seen = self.seen();
+        match answer {
+            Ok(results) => {
+                seen.enqueue.push(took);
+                for (number, result) in numbers.zip(results) {
+                    match result {
+                        Ok(_) => seen.ledger.stored(number),
+                        Err(error) => self.not_stored(&mut seen, 1, error),
                     }
                 }
-                Err(error) => self.not_stored(&mut seen, self.batch as usize, error),
             }
+            Err(error) => self.not_stored(&mut seen, self.batch as usize, error),
         }
     }
 
@@ -161,19 +174,25 @@ impl Load {
         seen.failed(error);
     }
 
-    async fn consume(&self, client: Client) {
+    async fn consume(self: Arc<Self>, client: Client) {
+        let mut acks = JoinSet::new();
         while !self.done.load(Relaxed) {
             let called = Instant::now();
             let call = DequeueCall::topic(&*self.topic, self.batch).wait(POLL_WAIT).lease(LEASE);
             match client.dequeue(call).await {
                 Ok(items) if items.is_empty() => {}
-                Ok(items) => self.take(&client, items, called).await,
+                Ok(items) => {
+                    let (load, client) = (self.clone(), client.clone());
+                    acks.spawn(async move { load.take(&client, items, called).await });
+                    go_on(&mut acks).await;
+                }
                 Err(error) => {
                     self.seen().failed(error);
                     sleep(POLL_WAIT).await;
                 }
             }
         }
+        acks.join_all().await;
     }
 
     /// Acks items.
@@ -241,6 +260,18 @@ impl Load {
     fn seen(&self) -> MutexGuard<'_, Seen> {
         // A panic while the lock is held leaves counts that are of use.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits until a call has ended. One that takes long, because a shard does not answer, does not hold up the
+/// next ones, unless there are many.
+async fn go_on(calls: &mut JoinSet<()>) {
+    while calls.try_join_next().is_some() {}
+    if calls.len() < UNDER_WAY_MAX {
+        // The call goes on beside the next ones.
+        let _ = timeout(SLOW_CALL, calls.join_next()).await;
+    } else {
+        calls.join_next().await;
     }
 }
 

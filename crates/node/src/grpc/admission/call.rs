@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use forebay_engine::AnswerBy;
 use forebay_types::{Reason, Refusal};
 use http::HeaderMap;
 use tokio::time::Instant;
@@ -19,6 +20,9 @@ use super::{
     request_bytes::RequestCharge,
 };
 use crate::grpc::status;
+
+/// So long before its deadline a call is answered with what is known.
+const ANSWER_BEFORE: Duration = Duration::from_millis(200);
 
 /// The longest that a call may take, whatever deadline its caller sets.
 pub const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
@@ -114,6 +118,13 @@ impl Call {
     /// When the answer must be sent.
     pub fn deadline(&self) -> Instant {
         self.deadline
+    }
+
+    /// Makes calls of the engine or of other nodes that are answered with what is known shortly before the
+    /// deadline, so that the answer still arrives.
+    pub async fn in_time<T>(&self, calls: impl Future<Output = T>) -> T {
+        let margin = ANSWER_BEFORE.min(self.left() / 4);
+        AnswerBy(self.deadline - margin).around(calls).await
     }
 
     /// Time left until the deadline.
