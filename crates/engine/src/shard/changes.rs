@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use forebay_types::{Reason, Refusal, Seq, ShardId};
+use forebay_types::{Namespace, Reason, Refusal, Seq, ShardId};
 use rustc_hash::FxHashSet;
 
 use super::{
@@ -136,6 +136,11 @@ impl Changes {
     /// Whether [`Changes::begin`] has something to do.
     pub fn wants_read(&self) -> bool {
         self.under_way.is_none() && self.page.is_empty() && !self.waiting.is_empty()
+    }
+
+    /// Whose changes wait for a batch.
+    pub fn tenants(&self) -> impl Iterator<Item = &Namespace> {
+        self.page.iter().map(|(request, _)| &request.namespace)
     }
 
     /// Nobody waits.

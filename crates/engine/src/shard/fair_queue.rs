@@ -88,6 +88,11 @@ impl<T: Work> FairQueue<T> {
         self.active
     }
 
+    /// The tenant whose turn it is.
+    pub fn first_tenant(&self) -> Option<&Namespace> {
+        self.iter().next().map(Work::namespace)
+    }
+
     /// How much work of a tenant waits.
     pub fn len_of(&self, namespace: &Namespace) -> usize {
         self.by_name.get(namespace).map_or(0, |at| self.tenants[*at].work.len())

@@ -14,6 +14,7 @@ use super::{
     disk_room::Need,
     forgotten_rows::ForgottenChange,
     ready::item::ReadyItem,
+    row_costs::RowCounts,
     work::{
         ChangeRequest, OperationPage, OrderRequest, ReservedItem, SettleKind, SettleRequest, ShardEnqueue,
         ShardLease, SweepPage,
@@ -32,6 +33,8 @@ pub(crate) struct InFlight {
     pub sent_at: Monotonic,
     /// How many rows it has.
     pub rows: usize,
+    /// What rows these are.
+    pub counts: RowCounts,
     /// How much room on the disk it needs.
     pub need: Need,
     /// The sets of shards that it records.

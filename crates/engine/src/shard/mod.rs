@@ -11,6 +11,7 @@ mod budget;
 mod change;
 mod changes;
 mod check;
+mod company;
 mod counts;
 mod dedupe;
 mod dedupe_keys;
@@ -42,6 +43,7 @@ mod queues;
 pub(crate) mod rates;
 pub(crate) mod ready;
 mod reserve;
+mod row_costs;
 mod status;
 mod sweep;
 mod sweeper;
@@ -80,10 +82,10 @@ pub(crate) use self::{
     topics::NamedTopic,
 };
 use self::{
-    budget::Budget, changes::Changes, dedupe_keys::DedupeKeys, disk_room::DiskRoom, fair_queue::FairQueue,
-    generations::Generations, image::ShardImage, in_flight::InFlight, leases::Leases, locates::Locates,
-    operations::Operations, prefetches::Prefetches, sweeper::Sweeps, tenants::Tenants, tenure::Tenure,
-    topics::TopicTable, vanished::Vanished,
+    budget::Budget, changes::Changes, company::Company, dedupe_keys::DedupeKeys, disk_room::DiskRoom,
+    fair_queue::FairQueue, generations::Generations, image::ShardImage, in_flight::InFlight, leases::Leases,
+    locates::Locates, operations::Operations, prefetches::Prefetches, row_costs::RowCosts, sweeper::Sweeps,
+    tenants::Tenants, tenure::Tenure, topics::TopicTable, vanished::Vanished,
 };
 use crate::{
     api::Settings,
@@ -143,10 +145,14 @@ pub(crate) struct OwnedShard {
 
     /// The batch on its way to the store.
     in_flight: Option<InFlight>,
-    /// Rows that calls with a request id have had beyond the share of enqueues.
+    /// What calls with a request id have had beyond the share of enqueues.
     long_calls_owe: usize,
     /// The next batch is an empty one that shows whether the store commits.
     probe: bool,
+    /// What rows take.
+    row_costs: RowCosts,
+    /// Whether tenants share the batches.
+    company: Company,
     /// Since when batches have been tried of which none was committed.
     stalled_since: Option<Monotonic>,
     /// The next batch has at most so many rows, because a row of the last one can't be stored.
@@ -190,7 +196,7 @@ impl OwnedShard {
             let stored = checkpoints.iter().find(|stored| stored.sweep == sweep);
             stored.map_or(Timestamp::MIN, |stored| stored.at)
         };
-        let sweeps = Sweeps::new(checkpoint, settings.sweep_rows);
+        let sweeps = Sweeps::new(checkpoint);
         Self {
             id,
             tenure: Tenure::new(&fence, &settings, began, batch_bytes),
@@ -218,6 +224,8 @@ impl OwnedShard {
             in_flight: None,
             long_calls_owe: 0,
             probe: false,
+            row_costs: RowCosts::default(),
+            company: Company::default(),
             stalled_since: None,
             rows_max: None,
             timeouts_after,

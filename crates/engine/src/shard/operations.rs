@@ -9,7 +9,7 @@ use std::{
 use forebay_store::{
     OperationCursor, OperationFailure, OperationId, OperationKind, OperationProgress, OperationRow,
 };
-use forebay_types::{Key, Monotonic, Seq, Timestamp, TopicId, TopicName, filter::Filter};
+use forebay_types::{Key, Monotonic, Namespace, Seq, Timestamp, TopicId, TopicName, filter::Filter};
 use rustc_hash::FxHashSet;
 
 use super::{
@@ -314,6 +314,11 @@ impl Operations {
     /// The operation whose page waits.
     pub fn page_of(&self) -> Option<OperationId> {
         self.page.as_ref().map(|page| page.id)
+    }
+
+    /// Whose it is.
+    pub fn page_tenant(&self) -> Option<Namespace> {
+        Some(self.get(self.page_of()?)?.row.spec.namespace.as_str().into())
     }
 
     /// Rows of the page that waits, at least one for the row of the operation.

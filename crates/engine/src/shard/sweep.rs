@@ -10,7 +10,8 @@ impl OwnedShard {
     /// Begins the sweep's scan that is due, if any. `read` names the read.
     pub fn begin_scan(&mut self, read: u64, node: Moment) -> Option<ScanRequest> {
         let moment = self.time.moment(node);
-        self.sweeps.begin(read, self.in_flight.as_ref(), moment)
+        let limits = Sweep::ALL.map(|sweep| self.page_rows_max(sweep, moment.at));
+        self.sweeps.begin(read, self.in_flight.as_ref(), moment, |sweep| limits[sweep as usize])
     }
 
     /// A sweep's scan ended.

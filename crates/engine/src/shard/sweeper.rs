@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use forebay_store::{DueRow, Sweep};
-use forebay_types::{Monotonic, Seq, Timestamp};
+use forebay_types::{Monotonic, Seq, Timestamp, TopicId};
 use rustc_hash::FxHashSet;
 
 use super::{
@@ -52,6 +52,8 @@ struct Scan {
     id: u64,
     /// How far it looks.
     to: Timestamp,
+    /// At most so many rows.
+    limit: usize,
     /// Items that a commit changed since the scan began: the page may show their past.
     invalidated: FxHashSet<Seq>,
     /// The earliest time of a row that was added since the scan began.
@@ -89,7 +91,7 @@ impl Sweeper {
         if self.scan.is_some() || self.next > to || at < self.not_before {
             return None;
         }
-        self.scan = Some(Scan { id, to, invalidated: FxHashSet::default(), low: Timestamp::MAX });
+        self.scan = Some(Scan { id, to, limit, invalidated: FxHashSet::default(), low: Timestamp::MAX });
         Some(ScanRequest { sweep: self.sweep, from: self.cursor, to, limit })
     }
 
@@ -128,9 +130,9 @@ impl Sweeper {
         self.has_looked = true;
     }
 
-    /// How far the scan named `read` looks, if it is the one under way.
-    fn scan_to(&self, read: u64) -> Option<Timestamp> {
-        self.scan.as_ref().filter(|scan| scan.id == read).map(|scan| scan.to)
+    /// The scan named `read`, if it is the one under way.
+    fn scan(&self, read: u64) -> Option<&Scan> {
+        self.scan.as_ref().filter(|scan| scan.id == read)
     }
 
     /// The checkpoint once a page is committed, given the earliest row that was left alone.
@@ -188,16 +190,14 @@ pub(super) struct Sweeps {
     last: Option<Sweep>,
     /// The page that waits for a batch.
     page: Option<SweepPage>,
-    /// Rows of one page.
-    page_rows_max: usize,
 }
 
 impl Sweeps {
     /// Each continues at its checkpoint.
-    pub fn new(checkpoint: impl Fn(Sweep) -> Timestamp, page_rows_max: usize) -> Self {
+    pub fn new(checkpoint: impl Fn(Sweep) -> Timestamp) -> Self {
         let sweeper = |sweep| Sweeper::new(sweep, checkpoint(sweep));
         let (due, expiry) = (sweeper(Sweep::Due), sweeper(Sweep::Expiry));
-        Self { due, expiry, retention: sweeper(Sweep::Retention), last: None, page: None, page_rows_max }
+        Self { due, expiry, retention: sweeper(Sweep::Retention), last: None, page: None }
     }
 
     pub fn all(&self) -> [&Sweeper; 3] {
@@ -220,18 +220,24 @@ impl Sweeps {
         }
     }
 
-    /// Begins the scan that is due, if none is under way. `id` names the read.
-    pub fn begin(&mut self, id: u64, in_flight: Option<&InFlight>, moment: Moment) -> Option<ScanRequest> {
+    /// Begins the scan that is due, if none is under way. `id` names the read, `limit` the most rows of each
+    /// sweep's page.
+    pub fn begin(
+        &mut self,
+        id: u64,
+        in_flight: Option<&InFlight>,
+        moment: Moment,
+        limit: impl Fn(Sweep) -> usize,
+    ) -> Option<ScanRequest> {
         if self.is_scanning() {
             return None;
         }
-        let limit = self.page_rows_max;
         let mut sweepers = [&mut self.due, &mut self.expiry, &mut self.retention];
         // The one that has waited longest is first, but a backlog of one holds up no other.
         sweepers.sort_by_key(|sweeper| (Some(sweeper.sweep) == self.last, sweeper.next));
         let scan = sweepers.into_iter().find_map(|sweeper| {
             let open = in_flight.map_or(Timestamp::MAX, |batch| batch.added.of(sweeper.sweep));
-            sweeper.begin(id, moment, open, limit)
+            sweeper.begin(id, moment, open, limit(sweeper.sweep))
         })?;
         self.last = Some(scan.sweep);
         Some(scan)
@@ -244,19 +250,19 @@ impl Sweeps {
     /// A scan found rows.
     pub fn scanned(&mut self, sweep: Sweep, read: u64, rows: Vec<DueRow>, next: Option<Timestamp>) {
         let sweeper = self.get_mut(sweep);
-        let Some(to) = sweeper.scan_to(read) else { return };
+        let Some(&Scan { to, limit, .. }) = sweeper.scan(read) else { return };
         if rows.is_empty() {
             sweeper.nothing(next);
             return;
         }
-        let full = rows.len() >= self.page_rows_max;
+        let full = rows.len() >= limit;
         self.page = Some(SweepPage { sweep, rows, full, to });
     }
 
     /// A scan failed: look again soon.
     pub fn scan_failed(&mut self, sweep: Sweep, read: u64, at: Monotonic) {
         let sweeper = self.get_mut(sweep);
-        if sweeper.scan_to(read).is_some() {
+        if sweeper.scan(read).is_some() {
             sweeper.failed(at);
         }
     }
@@ -269,6 +275,16 @@ impl Sweeps {
     /// Rows of the page that waits for a batch.
     pub fn page_rows(&self) -> usize {
         self.page.as_ref().map_or(0, |page| page.rows.len())
+    }
+
+    /// Whose page waits for a batch.
+    pub fn page_sweep(&self) -> Option<Sweep> {
+        self.page.as_ref().map(|page| page.sweep)
+    }
+
+    /// The topics of its rows.
+    pub fn page_topics(&self) -> impl Iterator<Item = TopicId> {
+        self.page.iter().flat_map(|page| &page.rows).map(|row| row.topic)
     }
 
     /// Takes the page that waits for a batch.

@@ -13,6 +13,8 @@ pub struct Faults {
     pub commit_ms: (u64, u64),
     /// Microseconds more for each of its rows.
     pub row_us: u64,
+    /// Microseconds more for each item that returns after a delivery, and for each topic that it creates.
+    pub dear_row_us: u64,
     /// Milliseconds until its answer arrives.
     pub answer_ms: (u64, u64),
     /// Milliseconds until the answer of a read, or of any other operation, arrives.
@@ -63,6 +65,7 @@ impl Faults {
         Self {
             commit_ms: (1, 4),
             row_us: 0,
+            dear_row_us: 0,
             answer_ms: (0, 1),
             reply_ms: (0, 0),
             read_ms: (1, 4),

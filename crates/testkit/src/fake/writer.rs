@@ -35,7 +35,8 @@ impl Writer for FakeWriter {
             let state = &mut *db.lock();
             state.in_flight = Some(self.session.connection);
             state.commits += 1;
-            let rows = Duration::from_micros(state.faults.row_us * rows(batch));
+            let dear = state.faults.dear_row_us * (batch.requeues.len() + batch.new_topics.len()) as u64;
+            let rows = Duration::from_micros(state.faults.row_us * rows(batch) + dear);
             let before = state.faults.pause(&mut state.dice, state.faults.commit_ms) + rows;
             let after = state.dice.millis(state.faults.answer_ms);
             let outcome = match state.refuses.contains(&process.number) {

@@ -66,6 +66,9 @@ impl OwnedShard {
         let mut batch = self.in_flight.take()?;
         self.tenure.committed(&batch, last, took);
         self.recovered(at);
+        if last == batch.number {
+            self.row_costs.learn(batch.counts, took);
+        }
         let topology = batch.topology.take();
         // Another set may have become known since.
         self.next_record.take_if(|next| Some(&next.topology) == topology.as_ref());

@@ -16,6 +16,7 @@ use crate::{
         forgotten_rows::ForgottenChange,
         in_flight::{Claims, EarliestAdded, InFlight, Planned, PlannedOperation, PlannedPage},
         leases::LeasePosition,
+        row_costs::{Prices, RowCounts, RowKind},
         work::{ChangeRequest, SettleRequest, SweepPage, removal},
     },
 };
@@ -42,10 +43,18 @@ pub(super) struct BatchBuilder<'a> {
     pub rows_max: usize,
     /// The most room on the disk that it may need.
     pub allowed: Need,
+    /// What rows cost.
+    pub prices: Prices,
     /// Rows so far.
     pub rows: usize,
+    /// What they cost. The batch may cost as much as it may have rows.
+    pub spent: usize,
+    /// What rows these are.
+    counts: RowCounts,
     /// Bytes of new items so far.
     pub bytes: usize,
+    /// The same of their bodies alone.
+    body_bytes: usize,
     /// Items that it deals with already.
     pub claims: Claims,
     /// Topics that it creates.
@@ -148,6 +157,7 @@ impl<'a> BatchBuilder<'a> {
         set: &'a SettingsTable,
     ) -> Self {
         let marks = shard.tenure.marks;
+        let rows_max = shard.rows_max.unwrap_or(shard.settings.batch_rows);
         Self {
             moment,
             rng,
@@ -156,10 +166,14 @@ impl<'a> BatchBuilder<'a> {
             planned: Vec::new(),
             page: None,
             operation: None,
-            rows_max: shard.rows_max.unwrap_or(shard.settings.batch_rows),
+            rows_max,
             allowed,
+            prices: shard.prices(rows_max, moment.at),
             rows: 0,
+            spent: 0,
+            counts: RowCounts::default(),
             bytes: 0,
+            body_bytes: 0,
             claims: Claims::default(),
             new_topics: HashMap::new(),
             new_per_namespace: HashMap::new(),
@@ -210,13 +224,37 @@ impl<'a> BatchBuilder<'a> {
             return false;
         }
         self.batch.topology_history = self.shard.record_due(self.moment.at).cloned();
-        self.rows += usize::from(self.batch.topology_history.is_some());
-        self.batch.topology_history.is_some()
+        let is_due = self.batch.topology_history.is_some();
+        self.spend(RowKind::Other, usize::from(is_due));
+        is_due
     }
 
     /// A row of the last batch can't be stored, so this one is short.
     pub fn is_bisecting(&self) -> bool {
         self.shard.rows_max.is_some()
+    }
+
+    /// The batch has so many rows more of a kind.
+    pub fn spend(&mut self, kind: RowKind, rows: usize) {
+        self.rows += rows;
+        self.note(kind, rows);
+    }
+
+    /// It has so many more of what is not counted as rows, or is counted elsewhere.
+    pub fn note(&mut self, kind: RowKind, count: usize) {
+        self.counts.add(kind, count);
+        self.spent += self.prices.of(kind) * count;
+    }
+
+    /// It has so many bytes more of bodies.
+    pub fn note_bytes(&mut self, bytes: usize) {
+        self.body_bytes += bytes;
+        self.spent += self.prices.of_bytes(bytes);
+    }
+
+    /// What may be spent until the batch has cost so much.
+    pub fn left(&self, most: usize) -> usize {
+        most.saturating_sub(self.spent)
     }
 
     /// How a topic's counts change.
@@ -313,10 +351,12 @@ impl<'a> BatchBuilder<'a> {
         self.batch.count_deltas = self.deltas.into_iter().collect();
         self.batch.dormant_losses = self.dormant_losses.into_iter().collect();
         self.batch.marks = Some(self.marks);
+        self.counts.add(RowKind::Kibibyte, self.body_bytes >> 10);
         let in_flight = InFlight {
             number: self.batch.number,
             sent_at: self.moment.at,
             rows: self.rows,
+            counts: self.counts,
             need: Need::of(&self.batch),
             topology: self.batch.topology_history.clone(),
             marks: self.marks,

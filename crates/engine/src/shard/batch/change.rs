@@ -10,25 +10,27 @@ use crate::{
     shard::{
         changes::ChangeOfFound,
         in_flight::{OperationEffect, Planned, PlannedChange},
+        row_costs::RowKind,
         work::{ChangeRequest, FoundItem, OperationItem, Place, SettleKind, SettleRequest},
     },
 };
 
-/// How many rows of the batch the changes that wait want: a quarter at most.
+/// How much of the batch the changes that wait want: a quarter at most.
 pub(super) fn wanted(builder: &BatchBuilder<'_>) -> usize {
-    builder.shard.changes.rows().min((builder.rows_max / 4).max(1))
+    let all = builder.shard.changes.rows() * builder.prices.of(RowKind::Change);
+    all.min((builder.rows_max / 4).max(1))
 }
 
-/// Adds changes that wait, until they have so many rows of the batch.
-pub(super) fn add_changes(builder: &mut BatchBuilder<'_>, rows: usize) {
-    // What had the rows may not have used them.
-    let rows = if builder.rows == 0 { rows.max(1) } else { rows };
+/// Adds changes that wait, until they have cost so much.
+pub(super) fn add_changes(builder: &mut BatchBuilder<'_>, share: usize) {
+    // What had the room may not have used it.
+    let share = if builder.rows == 0 { share.max(1) } else { share };
     if builder.is_bisecting() && builder.rows > 0 {
         return;
     }
-    let most = builder.rows + rows;
+    let most = builder.spent + share;
     let mut again = Vec::new();
-    while builder.rows < most {
+    while builder.spent < most {
         let Some((request, found)) = builder.shard.changes.next() else { break };
         let (seq, shard) = (request.seq, &builder.shard);
         let is_moving = builder.claims.contains(seq) || shard.reserved.contains(&seq);
@@ -72,15 +74,15 @@ fn cancel(builder: &mut BatchBuilder<'_>, request: ChangeRequest, found: &FoundI
     if request.dry_run {
         return builder.not_changed.push((request, Ok(state)));
     }
-    builder.rows += 1;
+    if leased.is_none() {
+        builder.spend(RowKind::Deletion, 1);
+    }
     builder.free_key(seq, item.attributes.enqueued_at);
     let effect = match (&item.place, leased) {
         (_, Some((delivery, nonce))) => {
             let receipt = Receipt { item: ItemId { shard: builder.shard.id, seq }, delivery, nonce };
             let (namespace, kind) = (request.namespace.clone(), SettleKind::Cancel);
             settle::add(builder, SettleRequest { namespace, receipt, kind, slot: None });
-            // It was counted there.
-            builder.rows -= 1;
             None
         }
         (Place::Dead { .. }, None) => {

@@ -1,5 +1,7 @@
 //! New items: numbered, with their topics, and with what their keys remember.
 
+use std::{cell::RefCell, collections::HashMap};
+
 use forebay_store::{DedupeEntry, ItemRow, Sweep, TopicCounts, TopicRow};
 use forebay_types::{Key, Reason, Refusal, Seq, State, TopicId, TopicName};
 
@@ -7,9 +9,12 @@ use super::builder::BatchBuilder;
 use crate::{
     planted::{Bug, on},
     shard::{
+        OwnedShard,
         disk_room::Need,
         fair_queue::{Turn, weight},
         in_flight::{Planned, StoredItem},
+        row_costs::{Prices, RowKind},
+        topics::TopicTable,
         work::{AdmittedItem, Cost, ShardEnqueue, encode_remembered},
     },
 };
@@ -20,77 +25,128 @@ const ROW_BYTES: usize = 256;
 /// How many topics a namespace has on this node.
 pub(super) type TopicsOf<'a> = &'a dyn Fn(&str) -> usize;
 
-/// Adds enqueues that wait, until the batch has so many rows. A call without a request id is cut where it
-/// does not fit, or where its tenant's turn ends. `long_call`: beside them a call with a request id may be in
-/// the batch that is longer.
+/// Adds enqueues that wait, until the batch costs so much. A call without a request id is cut where it does
+/// not fit, or where its tenant's turn ends. `long_call`: beside them a call with a request id may be in the
+/// batch that is longer.
 pub(super) fn add_enqueues(
     builder: &mut BatchBuilder<'_>,
-    mut rows: usize,
+    mut most: usize,
     mut long_call: bool,
     topics_of: TopicsOf<'_>,
 ) {
     if builder.allowed < Need::Items {
         return;
     }
-    builder.shard.enqueues.begin(rows.saturating_sub(builder.rows));
-    while builder.rows < rows {
+    let dearest = price_at_most(&builder.prices, Cost { rows: 1, bytes: 0 });
+    builder.shard.enqueues.begin(builder.left(most) / dearest);
+    let known: RefCell<HashMap<u64, usize>> = RefCell::default();
+    while builder.spent < most {
+        let is_bisecting = builder.is_bisecting();
+        let OwnedShard { enqueues, topics, tenure, .. } = &mut *builder.shard;
+        let prices = ItemPrices { prices: builder.prices, topics, new_topics: &builder.new_topics };
         let room = Room {
-            rows: rows - builder.rows,
-            bytes: builder.shard.tenure.batch_bytes.saturating_sub(builder.bytes),
+            left: most - builder.spent,
+            bytes: tenure.batch_bytes.saturating_sub(builder.bytes),
             no_item: builder.batch.inserts.is_empty(),
-            long_call: long_call && (!builder.is_bisecting() || builder.rows == 0),
+            long_call: long_call && (!is_bisecting || builder.rows == 0),
         };
-        let Some(Turn { work: mut part, credit }) = builder.shard.enqueues.pop(|part| room.fits(part)) else {
+        let price = |part: &ShardEnqueue| -> usize {
+            *known.borrow_mut().entry(part.call).or_insert_with(|| prices.of(part).sum())
+        };
+        let Some(Turn { work: mut part, credit }) = enqueues.pop(|part| room.fits(part, price)) else {
             break;
         };
         if part.request.is_none() {
-            let take = room.take(&part.items, credit);
+            let take = room.take(&part, prices, credit);
             if take < part.items.len() {
                 let items = part.items.split_off(take);
                 let (call, namespace) = (part.call, part.namespace.clone());
-                builder.shard.enqueues.unpop(ShardEnqueue { call, namespace, request: None, items });
+                enqueues.unpop(ShardEnqueue { call, namespace, request: None, items });
             }
-        } else if part.items.len() > room.rows {
+        } else if price(&part) > room.left {
             // While a bad row is searched it has the batch to itself.
-            rows += if builder.is_bisecting() { 0 } else { part.items.len() };
+            most += if is_bisecting { 0 } else { price(&part) };
             long_call = false;
         }
         add(builder, part, topics_of);
     }
 }
 
+/// The most that enqueues cost a batch: as if each item brought a topic and had a key.
+pub(super) fn price_at_most(prices: &Prices, cost: Cost) -> usize {
+    let each = [RowKind::Item, RowKind::Topic, RowKind::Key].map(|kind| prices.of(kind));
+    cost.rows * each.iter().sum::<usize>() + prices.of_bytes(cost.bytes)
+}
+
+/// What the call whose turn it is costs a batch, if it has a request id. Otherwise nothing.
+pub(super) fn price_of_first_call(builder: &mut BatchBuilder<'_>) -> usize {
+    let OwnedShard { enqueues, topics, .. } = &mut *builder.shard;
+    let prices = ItemPrices { prices: builder.prices, topics, new_topics: &builder.new_topics };
+    enqueues.first().filter(|part| part.request.is_some()).map_or(0, |part| prices.of(part).sum())
+}
+
+/// What new items cost a batch.
+#[derive(Clone, Copy)]
+struct ItemPrices<'a> {
+    prices: Prices,
+    topics: &'a TopicTable,
+    /// Topics that the batch creates already.
+    new_topics: &'a HashMap<TopicName, TopicId>,
+}
+
+impl ItemPrices<'_> {
+    /// The price of each item, in the order of the call.
+    fn of(self, part: &ShardEnqueue) -> impl Iterator<Item = usize> {
+        let of_topic = self.prices.of(RowKind::Topic);
+        let mut last = None;
+        part.items.iter().map(move |item| {
+            let is_other = of_topic > 0 && last.replace(&item.topic) != Some(&item.topic);
+            let is_new = is_other && {
+                let name = TopicName { namespace: part.namespace.clone(), topic: item.topic.clone() };
+                self.topics.id_of(&name).is_none() && !self.new_topics.contains_key(&name)
+            };
+            let key = if item.dedupe.is_some() { self.prices.of(RowKind::Key) } else { 0 };
+            let topic = if is_new { of_topic } else { 0 };
+            self.prices.of(RowKind::Item) + topic + key + self.prices.of_bytes(item.body.bytes())
+        })
+    }
+}
+
 /// What is left of a batch for new items.
 #[derive(Debug, Clone, Copy)]
 struct Room {
-    rows: usize,
+    /// What may be spent.
+    left: usize,
     bytes: usize,
     /// The batch has no new item yet.
     no_item: bool,
-    /// A call with a request id may have more rows.
+    /// A call with a request id may cost more.
     long_call: bool,
 }
 
 impl Room {
     /// Whether the batch has room for a call with a request id, or else for some of a call's items. However
     /// many bytes they have, they fit where there is nothing else.
-    fn fits(&self, part: &ShardEnqueue) -> bool {
+    fn fits(&self, part: &ShardEnqueue, price: impl Fn(&ShardEnqueue) -> usize) -> bool {
         if part.request.is_some() {
             let bytes = || part.charge() + ROW_BYTES * part.items.len();
-            let rows = self.long_call || part.items.len() <= self.rows;
-            return rows && (self.no_item || bytes() <= self.bytes);
+            // No item costs less than a row. The price is asked for where it matters.
+            let rows = || part.items.len() <= self.left && price(part) <= self.left;
+            return (self.long_call || rows()) && (self.no_item || bytes() <= self.bytes);
         }
         self.no_item || part.items.first().is_none_or(|item| item.charge() + ROW_BYTES <= self.bytes)
     }
 
     /// How many of a call's items are taken: at least one.
-    fn take(&self, items: &[AdmittedItem], credit: Option<i64>) -> usize {
-        let (mut bytes, mut paid) = (0, 0);
-        let fitting = items.iter().take(self.rows).take_while(|item| {
+    fn take(&self, part: &ShardEnqueue, prices: ItemPrices<'_>, credit: Option<i64>) -> usize {
+        let (mut bytes, mut paid, mut spent) = (0, 0, 0);
+        let fitting = part.items.iter().zip(prices.of(part)).take_while(|(item, price)| {
             let charge = item.charge();
+            spent += price;
             bytes += charge + ROW_BYTES;
             let affordable = credit.is_none_or(|credit| paid < credit);
             paid += weight(Cost { rows: 1, bytes: charge });
-            bytes <= self.bytes && affordable
+            spent <= self.left && bytes <= self.bytes && affordable
         });
         fitting.count().max(1)
     }
@@ -100,7 +156,8 @@ fn add(builder: &mut BatchBuilder<'_>, part: ShardEnqueue, topics_of: TopicsOf<'
     let mut results = Vec::with_capacity(part.items.len());
     for index in delivery_order(&part.items) {
         let item = &part.items[index];
-        builder.rows += 1;
+        builder.spend(RowKind::Item, 1);
+        builder.note_bytes(item.body.bytes());
         builder.bytes += item.charge() + ROW_BYTES;
         results.push((index, insert(builder, &part, item, topics_of)));
     }
@@ -122,6 +179,7 @@ fn delivery_order(items: &[AdmittedItem]) -> Vec<usize> {
 fn remember(builder: &mut BatchBuilder<'_>, part: &ShardEnqueue, results: &[Result<StoredItem, Refusal>]) {
     let Some(generation) = builder.shard.generations.current(builder.moment.now) else { return };
     let dedupes = &mut builder.batch.dedupes;
+    let before = dedupes.len();
     // A call that was refused as a whole, because a topic is paused, may be repeated.
     let is_paused =
         |result: &Result<_, Refusal>| matches!(result, Err(refusal) if refusal.reason == Reason::TopicPaused);
@@ -138,6 +196,8 @@ fn remember(builder: &mut BatchBuilder<'_>, part: &ShardEnqueue, results: &[Resu
             dedupes.extend(key.stored_under().map(entry));
         }
     }
+    let keys = dedupes.len() - before;
+    builder.note(RowKind::Key, keys);
 }
 
 fn insert(
@@ -234,6 +294,7 @@ fn new_topic(
     *builder.new_per_namespace.entry(name.namespace.clone()).or_default() += 1;
     let id = TopicId(builder.marks.topic.0 + 1);
     builder.marks.topic = id;
+    builder.note(RowKind::Topic, 1);
     builder.new_topics.insert(name.clone(), id);
     builder.batch.new_topics.push(TopicRow { id, name: name.clone(), counts: TopicCounts::default() });
     Ok(id)

@@ -11,22 +11,24 @@ use crate::{
         disk_room::Need,
         fair_queue::Turn,
         in_flight::{Leased, Planned},
+        row_costs::RowKind,
         work::{ReservedItem, Restore, ShardLease},
     },
 };
 
-/// Adds leases that wait, until the batch has so many rows. A poll's share is not cut: the first may be
+/// Adds leases that wait, until the batch costs so much. A poll's share is not cut: the first may be
 /// longer.
-pub(super) fn add_leases(builder: &mut BatchBuilder<'_>, rows: usize) {
+pub(super) fn add_leases(builder: &mut BatchBuilder<'_>, most: usize) {
     if builder.allowed < Need::Rows {
         return;
     }
     let mut first = true;
-    builder.shard.leasing.begin(rows.saturating_sub(builder.rows));
-    while builder.rows < rows {
-        let room = rows - builder.rows;
+    let price = builder.prices.of(RowKind::Lease);
+    builder.shard.leasing.begin(builder.left(most) / price);
+    while builder.spent < most {
+        let room = builder.left(most);
         let long = first && (!builder.is_bisecting() || builder.rows == 0);
-        let fits = |part: &ShardLease| long || part.items.len() <= room;
+        let fits = |part: &ShardLease| long || part.items.len() * price <= room;
         let Some(Turn { work: part, .. }) = builder.shard.leasing.pop(fits) else { break };
         first = false;
         let leased: Vec<Leased> = part.items.iter().map(|reserved| begin(builder, &part, reserved)).collect();
@@ -49,8 +51,10 @@ pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved:
     if item.is_at_most_once() {
         builder.delete(reserved.topic, reserved.key.seq, attributes.expires_at);
         builder.tally(reserved.topic).consumed += 1;
+        builder.note(RowKind::Deletion, 1);
         return Leased::Consumed;
     }
+    builder.note(RowKind::Lease, 1);
     let lease = part.lease.unwrap_or(attributes.lease());
     let (delivery, nonce, deadline) = (attributes.deliveries + 1, builder.rng.random(), now.plus(lease));
     builder.batch.leases.push(LeaseEntry {
@@ -69,13 +73,13 @@ pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved:
     Leased::Lease { delivery, nonce, deadline }
 }
 
-/// Adds at-most-once items that nobody received, until the batch has so many rows: they are inserted again.
-pub(super) fn add_restores(builder: &mut BatchBuilder<'_>, rows: usize) {
+/// Adds at-most-once items that nobody received, until the batch costs so much: they are inserted again.
+pub(super) fn add_restores(builder: &mut BatchBuilder<'_>, most: usize) {
     if builder.allowed < Need::Items {
         return;
     }
-    builder.shard.restores.begin(rows.saturating_sub(builder.rows));
-    while builder.rows < rows {
+    builder.shard.restores.begin(builder.left(most) / builder.prices.of(RowKind::Item));
+    while builder.spent < most {
         let Some(Turn { work, .. }) = builder.shard.restores.pop(|_| true) else { break };
         let Restore { reserved, .. } = work;
         let Some(body) = reserved.item.body.clone() else {
@@ -93,7 +97,8 @@ pub(super) fn add_restores(builder: &mut BatchBuilder<'_>, rows: usize) {
         builder.claims.insert(reserved.key.seq);
         builder.count(reserved.topic, 1, 0, 0);
         builder.tally(reserved.topic).consumed -= 1;
-        builder.rows += 1;
+        builder.spend(RowKind::Item, 1);
+        builder.note_bytes(reserved.item.bytes as usize);
         builder.planned.push(Planned::Restore(Box::new(reserved)));
     }
 }
@@ -114,6 +119,6 @@ pub(super) fn compact(builder: &mut BatchBuilder<'_>) {
         builder.close(position);
         builder.planned.push(Planned::MoveLease(lease.seq));
         builder.batch.leases.push(lease);
-        builder.rows += 1;
+        builder.spend(RowKind::Extension, 1);
     }
 }

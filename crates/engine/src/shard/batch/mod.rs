@@ -55,6 +55,7 @@ impl OwnedShard {
         debug_assert!(self.in_flight.is_none(), "one batch is in flight at a time");
         let BuildContext { moment, rng, topics_of, topics_left, waiting, set } = context;
         let moment = self.time.moment(moment);
+        self.note_company(moment);
         let Some(allowed) = self.disk.allowed(moment.at) else {
             self.disk.set_barren(moment.at);
             return Built::nothing();
@@ -66,16 +67,16 @@ impl OwnedShard {
         if builder.record_topology() {
             return builder.finish(BTreeSet::new());
         }
-        let (before, shares) = (builder.rows, Shares::of(&mut builder));
-        let rows = |class| before + shares.up_to(class);
+        let (before, shares) = (builder.spent, Shares::of(&mut builder));
+        let most = |class| before + shares.up_to(class);
         order::add_orders(&mut builder);
-        settle::add_requests(&mut builder, rows(Class::Settlement));
-        settle::add_timeouts(&mut builder, rows(Class::Timeout));
-        lease::add_restores(&mut builder, rows(Class::Restore));
-        lease::add_leases(&mut builder, rows(Class::Lease));
-        enqueue::add_enqueues(&mut builder, rows(Class::Enqueue), shares.long_call, topics_of);
+        settle::add_requests(&mut builder, most(Class::Settlement));
+        settle::add_timeouts(&mut builder, most(Class::Timeout));
+        lease::add_restores(&mut builder, most(Class::Restore));
+        lease::add_leases(&mut builder, most(Class::Lease));
+        enqueue::add_enqueues(&mut builder, most(Class::Enqueue), shares.long_call, topics_of);
         // What leases whose acks wait did not use.
-        settle::add_requests(&mut builder, rows(Class::Enqueue));
+        settle::add_requests(&mut builder, most(Class::Enqueue));
         sweep::add_page(&mut builder);
         change::add_changes(&mut builder, shares.changes());
         operation::add_page(&mut builder, shares.operation(), topics_of);

@@ -14,6 +14,7 @@ use crate::{
         disk_room::Need,
         in_flight::{OperationEffect, PlannedOperation},
         ready::item::ReadyItem,
+        row_costs::RowKind,
         work::{OperationItem, OperationPage, Place, SettleKind, SettleRequest},
     },
 };
@@ -39,7 +40,7 @@ fn need(kind: OperationKind) -> Need {
     }
 }
 
-/// How many rows of the batch the page that waits wants: a quarter at most. None, if there is no room for it
+/// How much of the batch the page that waits wants: a quarter at most. Nothing, if there is no room for it
 /// on the disk. The page of an operation that has ended is dropped: no row shall be kept for it.
 pub(super) fn wanted(builder: &mut BatchBuilder<'_>) -> usize {
     let operations = &mut builder.shard.operations;
@@ -50,13 +51,17 @@ pub(super) fn wanted(builder: &mut BatchBuilder<'_>) -> usize {
     };
     match builder.allowed < need(part.row.spec.kind) {
         true => 0,
-        false => operations.page_rows().min((builder.rows_max / 4).max(1)),
+        false => {
+            let all = operations.page_rows() * builder.prices.of(RowKind::Change);
+            all.min((builder.rows_max / 4).max(1))
+        }
     }
 }
 
-/// Adds the page that waits, if any: so many rows of it.
-pub(super) fn add_page(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: enqueue::TopicsOf<'_>) {
-    // What had the rows may not have used them: then the batch is the operation's.
+/// Adds the page that waits, if any: what costs so much of it.
+pub(super) fn add_page(builder: &mut BatchBuilder<'_>, share: usize, topics_of: enqueue::TopicsOf<'_>) {
+    let rows = share.div_ceil(builder.prices.of(RowKind::Change));
+    // What had the room may not have used it: then the batch is the operation's.
     let rows = if builder.rows == 0 { rows.max(1) } else { rows };
     if builder.is_bisecting() && builder.rows > 0 || rows == 0 {
         return;
@@ -111,7 +116,7 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>, rows: usize, topics_of: e
         skipped: progress.skipped - before.skipped,
         failed: progress.failed - before.failed,
     };
-    builder.rows += usize::from(items.changed == 0);
+    builder.spend(RowKind::Change, usize::from(items.changed == 0));
     let namespace = spec.namespace.as_str().into();
     builder.operation = Some(PlannedOperation { page, progress, items, effects, kind: spec.kind, namespace });
 }
@@ -151,6 +156,7 @@ impl Step<'_> {
                 continue;
             }
             self.progress.matched += 1;
+            let before = builder.rows;
             let done = match part.parked.contains(&item.key.seq) {
                 true => Done::Failed,
                 false => self.change(builder, item),
@@ -162,7 +168,8 @@ impl Step<'_> {
                     }
                     self.progress.changed += 1;
                     changed += 1;
-                    builder.rows += 1;
+                    // The end of a delivery is counted there.
+                    builder.spend(RowKind::Change, 1 - (builder.rows - before));
                 }
                 Done::Skipped => self.progress.skipped += 1,
                 Done::Failed => self.progress.failed += 1,
@@ -325,7 +332,5 @@ fn end_lease(builder: &mut BatchBuilder<'_>, item: &OperationItem, delivery: u32
     let namespace = builder.shard.namespace_of(topic);
     let receipt = Receipt { item, delivery, nonce };
     settle::add(builder, SettleRequest { namespace, receipt, kind, slot: None });
-    // It was counted there.
-    builder.rows -= 1;
     Done::Changed
 }

@@ -15,6 +15,7 @@ use crate::{
         disk_room::Need,
         in_flight::{Planned, PlannedOrder},
         operations::{OPEN_MAX, OPEN_TENANT_MAX},
+        row_costs::RowKind,
     },
 };
 
@@ -39,7 +40,7 @@ pub(super) fn add_orders(builder: &mut BatchBuilder<'_>) {
         if let Ok(row) = &result {
             write(builder, row.clone());
         }
-        builder.rows += 1;
+        builder.spend(RowKind::Other, 1);
         builder.planned.push(Planned::Order(Box::new(PlannedOrder { request, result })));
     }
 }

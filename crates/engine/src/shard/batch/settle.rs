@@ -20,6 +20,7 @@ use crate::{
         fair_queue::Turn,
         in_flight::{Planned, PlannedSettle, SettleEffect},
         ready::item::ReadyItem,
+        row_costs::RowKind,
         work::{DeliveryEnd, SettleKind, SettleRequest},
     },
 };
@@ -27,11 +28,12 @@ use crate::{
 /// Leases that one batch ends because they timed out.
 const TIMEOUTS_MAX: usize = 250;
 
-/// Adds settlements that wait, until the batch has so many rows.
-pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, rows: usize) {
+/// Adds settlements that wait, until the batch costs so much.
+pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, most: usize) {
     let mut deferred = Vec::new();
-    builder.shard.settles.begin(rows.saturating_sub(builder.rows));
-    while builder.rows < rows {
+    let dearest = builder.prices.of_settlement();
+    builder.shard.settles.begin(builder.left(most) / dearest);
+    while builder.spent < most {
         let Some(Turn { work: request, .. }) = builder.shard.settles.pop(|_| true) else { break };
         let held_back = builder.allowed < Need::Items
             && builder.shard.need_of(&request, builder.moment.now) > builder.allowed;
@@ -106,9 +108,10 @@ fn need_of_failure(lease: &LeaseEntry, now: Timestamp) -> Need {
     }
 }
 
-/// Adds the ends of leases that timed out, until the batch has so many rows. An ack that waits comes first.
-pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>, rows: usize) {
-    let room = timeouts_due(builder).min(rows.saturating_sub(builder.rows));
+/// Adds the ends of leases that timed out, until the batch costs so much. An ack that waits comes first.
+pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>, most: usize) {
+    let room = builder.left(most).div_ceil(builder.prices.of(RowKind::Return));
+    let room = timeouts_due(builder).min(room);
     if room == 0 {
         return;
     }
@@ -154,7 +157,6 @@ pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
     };
     builder.close(position);
     builder.claims.settles(lease.seq, &builder.planned);
-    builder.rows += 1;
     let effect = match &request.kind {
         SettleKind::Ack => ack(builder, &lease),
         SettleKind::Nack { action, metadata, reason } => {
@@ -173,6 +175,7 @@ pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
         }
         SettleKind::Reset => nack(builder, &lease, NackAction::Release(Duration::ZERO), None, ""),
     };
+    builder.spend(row_kind(&effect), 1);
     tally(builder.tally(lease.topic), &request.kind, &effect);
     builder.planned.push(Planned::Settle(Box::new(PlannedSettle {
         request,
@@ -180,6 +183,16 @@ pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
         lease,
         effect,
     })));
+}
+
+/// What an end, or an extension, does in the store.
+const fn row_kind(effect: &SettleEffect) -> RowKind {
+    match effect {
+        SettleEffect::Deleted => RowKind::Deletion,
+        SettleEffect::DeadLettered(_) => RowKind::DeadLetter,
+        SettleEffect::Ready(..) | SettleEffect::Scheduled => RowKind::Return,
+        SettleEffect::Extended(_) => RowKind::Extension,
+    }
 }
 
 /// Counts how a delivery ended, if it did.

@@ -4,8 +4,8 @@
 //! A call with a request id is not cut, so it may be longer than the share of the enqueues. Then it has the
 //! batch nearly to itself, and the next such call waits until the enqueues' shares have paid for it.
 
-use super::{builder::BatchBuilder, change, operation, settle};
-use crate::shard::OwnedShard;
+use super::{builder::BatchBuilder, change, enqueue, operation, settle};
+use crate::shard::{OwnedShard, row_costs::RowKind};
 
 /// A class of work, in the order in which they are added to a batch. A sweep's page, changes of single items
 /// and an operation's page are the last: the sweep's is not cut, so the others leave room for it.
@@ -34,11 +34,11 @@ const EVEN: [usize; CLASSES] = [1; CLASSES];
 /// items meet polls that wait, and take one commit instead of two.
 const DRAINING: [usize; CLASSES] = [2, 2, 2, 2, 1, 2, 2, 2];
 
-/// How many rows of the batch are for each class.
+/// How much of the batch is for each class: rows, or what rows cost where others wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shares {
     /// By class.
-    rows: [usize; CLASSES],
+    parts: [usize; CLASSES],
     /// A call with a request id may be in the batch beside them.
     pub long_call: bool,
 }
@@ -47,54 +47,58 @@ impl Shares {
     /// By what waits of each class.
     pub fn of(builder: &mut BatchBuilder<'_>) -> Self {
         let operation = operation::wanted(builder);
-        let shard = &builder.shard;
+        let (shard, prices) = (&builder.shard, builder.prices);
+        let sweep = shard.sweeps.page_sweep().map_or(RowKind::Other, RowKind::of_sweep);
+        // Of what may cost more or less: as if all of it were of the dearest kind. What is not used goes to
+        // the others.
         let wanted = [
-            shard.settles.sum().rows,
-            settle::timeouts_due(builder),
-            shard.restores.sum().rows,
-            shard.leasing.sum().rows,
-            shard.enqueues.sum().rows,
-            shard.sweeps.page_rows(),
+            shard.settles.sum().rows * prices.of_settlement(),
+            settle::timeouts_due(builder) * prices.of(RowKind::Return),
+            shard.restores.sum().rows * prices.of(RowKind::Item),
+            shard.leasing.sum().rows * prices.of(RowKind::Lease),
+            enqueue::price_at_most(&prices, shard.enqueues.sum()),
+            shard.sweeps.page_rows() * prices.of(sweep),
             change::wanted(builder),
             operation,
         ];
         // Where not every class has a row, they take turns from batch to batch.
         let first = (builder.batch.number % TURNS) as usize % CLASSES;
-        let rows = builder.rows_max.saturating_sub(builder.rows);
+        let rows = builder.left(builder.rows_max);
         let weights = if shard.enqueues.tenants() > 1 { EVEN } else { DRAINING };
         let shares = split(rows, wanted, weights, first);
         let mine = shares[Class::Enqueue as usize];
-        let OwnedShard { enqueues, long_calls_owe, .. } = &mut *builder.shard;
-        enqueues.begin(mine);
-        let long = enqueues.first().filter(|part| part.request.is_some()).map_or(0, |part| part.items.len());
+        let dearest = prices.of(RowKind::Item) + prices.of(RowKind::Topic);
+        builder.shard.enqueues.begin(mine / dearest);
+        let long = enqueue::price_of_first_call(builder);
+        let OwnedShard { long_calls_owe, .. } = &mut *builder.shard;
         let paid = *long_calls_owe == 0 || shares.iter().sum::<usize>() == mine;
         *long_calls_owe = long_calls_owe.saturating_sub(mine);
         if long <= mine || !paid {
-            return Self { rows: shares, long_call: false };
+            return Self { parts: shares, long_call: false };
         }
         if builder.is_bisecting() {
             // A bad row is searched. The call goes once it is alone.
-            return Self { rows: shares, long_call: true };
+            return Self { parts: shares, long_call: true };
         }
         builder.shard.long_calls_owe = long;
         let rest = rows.saturating_sub(long).max(rows / 8).max(CLASSES);
-        Self { rows: split(rest, wanted, weights, first), long_call: true }
+        Self { parts: split(rest, wanted, weights, first), long_call: true }
     }
 
-    /// How many rows changes of single items may have.
+    /// How much changes of single items may cost.
     pub fn changes(&self) -> usize {
-        self.rows[CLASSES - 2]
+        self.parts[CLASSES - 2]
     }
 
-    /// How many rows an operation may change.
+    /// How much of it an operation may have.
     pub fn operation(&self) -> usize {
-        self.rows[CLASSES - 1]
+        self.parts[CLASSES - 1]
     }
 
-    /// How many rows the batch may have once this class is added: the shares up to here. So what an earlier
+    /// How much the batch may have once this class is added: the shares up to here. So what an earlier
     /// class did not use is there for this one.
     pub fn up_to(&self, class: Class) -> usize {
-        self.rows[..=class as usize].iter().sum()
+        self.parts[..=class as usize].iter().sum()
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     builder::{BatchBuilder, PageShare},
     sweep_due, sweep_expiry, sweep_retention,
 };
-use crate::shard::{disk_room::Need, in_flight::PlannedPage, topics::TopicState};
+use crate::shard::{disk_room::Need, in_flight::PlannedPage, row_costs::RowKind, topics::TopicState};
 
 /// Topics that one batch drops.
 const DROPS_MAX: usize = 64;
@@ -26,7 +26,7 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>) {
         Sweep::Expiry => sweep_expiry::expire(builder, &page),
         Sweep::Retention => sweep_retention::delete(builder, &page),
     };
-    builder.rows += done.iter().filter(|done| **done).count();
+    builder.spend(RowKind::of_sweep(page.sweep), done.iter().filter(|done| **done).count());
     let low = left_min.min(builder.added.of(page.sweep));
     let sweeper = builder.shard.sweeps.get(page.sweep);
     let (checkpoint, cursor) = (sweeper.target(&page, low.min(parked_min)), sweeper.target(&page, low));
@@ -45,14 +45,13 @@ pub(super) fn drop_idle_topics(builder: &mut BatchBuilder<'_>) {
     let long = topics.unused().take_while(|(since, _)| now.since(*since) >= keep);
     let unused = long.map(|(_, id)| id).filter(|id| !builder.counts(*id));
     builder.dropped = unused.take(DROPS_MAX).collect();
-    builder.rows += builder.dropped.len();
     let (dormant, empty): (Vec<TopicId>, Vec<TopicId>) =
         builder.dropped.iter().partition(|id| topics.get(**id).is_some_and(TopicState::has_dead_letters));
     topics.fold_last(&mut builder.batch, &dormant);
     builder.batch.drop_topics = empty;
     let (last, number) = (builder.marks.topic, builder.batch.number);
     builder.forgotten = builder.shard.topics.forget(&builder.dropped, last, number);
-    builder.rows += builder.forgotten.rows();
+    builder.spend(RowKind::Other, builder.dropped.len() + builder.forgotten.rows());
     builder.batch.namespace_tallies.clone_from(&builder.forgotten.written);
     builder.batch.namespace_tally_deletes.clone_from(&builder.forgotten.deleted);
 }

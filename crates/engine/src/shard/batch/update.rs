@@ -13,6 +13,7 @@ use crate::{
         disk_room::Need,
         in_flight::{OperationEffect, Planned, PlannedChange, UpdatedItem},
         ready::item::ReadyItem,
+        row_costs::RowKind,
         work::{ChangeRequest, FoundItem, OperationItem, Place},
     },
 };
@@ -49,7 +50,7 @@ pub(super) fn add(
     if request.dry_run {
         return builder.not_changed.push((request, Ok(state)));
     }
-    builder.rows += 1;
+    builder.spend(RowKind::Change, 1);
     let effect = Some(write(builder, &found.item, &wanted, &target, None));
     builder.planned.push(Planned::Change(Box::new(PlannedChange { request, state, effect })));
 }

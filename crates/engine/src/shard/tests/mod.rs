@@ -4,6 +4,7 @@ mod batch;
 mod budget;
 mod changes;
 pub(in crate::shard) mod check;
+mod company;
 mod counts;
 mod enqueue;
 mod forgotten;

@@ -1,0 +1,107 @@
+//! Whether tenants share the batches of a shard. Who is alone there holds up nobody.
+
+use std::time::Duration;
+
+use forebay_store::Sweep;
+use forebay_types::{Monotonic, Namespace};
+
+use super::{OwnedShard, row_costs::Prices};
+use crate::clock::Moment;
+
+/// For so long after another tenant had something in a shard nobody is alone there.
+const COMPANY: Duration = Duration::from_secs(10);
+/// So many leases that ended are looked at.
+const TIMEOUTS_MAX: usize = 250;
+
+/// The tenants that have had something for the batches of a shard.
+#[derive(Debug, Default)]
+pub(super) struct Company {
+    /// Who had something last.
+    last: Option<Namespace>,
+    /// Until then more than one tenant counts as there.
+    until: Option<Monotonic>,
+}
+
+impl Company {
+    /// A tenant has something for the next batch.
+    pub fn meets(&mut self, tenant: &Namespace, at: Monotonic) {
+        if self.last.as_ref() == Some(tenant) {
+            return;
+        }
+        if self.last.replace(tenant.clone()).is_some() {
+            self.until = Some(at.plus(COMPANY));
+        }
+    }
+
+    /// So many tenants have something for the next batch, `first` among them.
+    pub fn meets_all(&mut self, tenants: usize, first: Option<&Namespace>, at: Monotonic) {
+        if let Some(first) = first {
+            self.meets(first, at);
+        }
+        if tenants > 1 {
+            self.until = Some(at.plus(COMPANY));
+        }
+    }
+
+    /// Whether a batch that is built now is shared.
+    pub fn is_there(&self, at: Monotonic) -> bool {
+        self.until.is_some_and(|until| at < until)
+    }
+}
+
+impl OwnedShard {
+    /// Notes whose work waits for the next batch.
+    pub(super) fn note_company(&mut self, moment: Moment) {
+        let Moment { now, at } = moment;
+        let Self { company, settles, leasing, enqueues, restores, topics, .. } = self;
+        company.meets_all(settles.tenants(), settles.first_tenant(), at);
+        company.meets_all(leasing.tenants(), leasing.first_tenant(), at);
+        company.meets_all(enqueues.tenants(), enqueues.first_tenant(), at);
+        company.meets_all(restores.tenants(), restores.first_tenant(), at);
+        self.changes.tenants().for_each(|tenant| company.meets(tenant, at));
+        if let Some(tenant) = self.operations.page_tenant() {
+            company.meets(&tenant, at);
+        }
+        let timed_out = self.leases.timed_out(now).take(TIMEOUTS_MAX).map(|lease| lease.topic);
+        for topic in self.sweeps.page_topics().chain(timed_out).filter_map(|topic| topics.get(topic)) {
+            company.meets(&topic.name.namespace, at);
+        }
+    }
+
+    /// What rows cost in a batch that is built now. While a bad row is searched, only their number counts.
+    pub(super) fn prices(&self, rows_max: usize, at: Monotonic) -> Prices {
+        match self.rows_max.is_none() && self.company.is_there(at) {
+            true => self.row_costs.prices(rows_max),
+            false => Prices::by_row(),
+        }
+    }
+
+    /// The most rows of a sweep's page.
+    pub(super) fn page_rows_max(&self, sweep: Sweep, at: Monotonic) -> usize {
+        let most = self.settings.sweep_rows;
+        match self.company.is_there(at) {
+            true => most.min(self.row_costs.page_rows(sweep)),
+            false => most,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_alone_for_a_while_after_another_tenant_was_there() {
+        let at = |ms| Monotonic::from_start(Duration::from_millis(ms));
+        let (mine, other) = (Namespace::from("mine"), Namespace::from("other"));
+        let mut company = Company::default();
+        company.meets_all(1, Some(&mine), at(0));
+        company.meets_all(1, Some(&mine), at(1));
+        assert!(!company.is_there(at(1)));
+        company.meets_all(1, Some(&other), at(2));
+        company.meets_all(1, Some(&mine), at(3));
+        assert!(company.is_there(at(10_002)) && !company.is_there(at(10_003)));
+        company.meets_all(2, Some(&mine), at(20_000));
+        assert!(company.is_there(at(20_000)));
+    }
+}

@@ -1,0 +1,121 @@
+//! Batches in which other tenants wait are cut by what their rows take. Those of one tenant alone are not.
+
+use super::*;
+
+/// As many as a batch has rows.
+const ROWS: usize = 1_000;
+/// What a batch takes beside its rows, in microseconds.
+const OVERHEAD: u64 = 2_000;
+
+/// A shard whose items go back and forth, until it knows that a nack takes so many microseconds. All are
+/// leased in the end.
+fn shard_of_nacks(micros: u64) -> (OwnedShard, Vec<Receipt>) {
+    let mut shard = shard();
+    shard.set_index_budget(16 << 20);
+    put(&mut shard, part(1, items(ROWS)));
+    let took = commit_after(&mut shard, OVERHEAD);
+    assert_eq!(took.inserts.len(), ROWS);
+    let mut receipts = lease(&mut shard, 0, ROWS);
+    for _ in 0..8 {
+        release(&mut shard, &receipts);
+        let batch = commit_after(&mut shard, OVERHEAD + micros * ROWS as u64);
+        assert_eq!(batch.requeues.len(), ROWS, "a tenant that is alone has the whole batch");
+        receipts = lease_again(&mut shard);
+    }
+    (shard, receipts)
+}
+
+/// Leases what was returned. Its bodies are read before.
+fn lease_again(shard: &mut OwnedShard) -> Vec<Receipt> {
+    let part = share(1, reserve(shard, T, ROWS));
+    let bodies = shard.lease(part, 1).into_iter().map(|seq| (seq, Body::default())).collect();
+    shard.bodies_read(1, Some(bodies));
+    receipts(&run(shard, 0).1)
+}
+
+/// Builds a batch, which takes so many microseconds.
+fn commit_after(shard: &mut OwnedShard, micros: u64) -> Batch {
+    let batch = build(shard, 0).batch.unwrap();
+    shard.committed(batch.number, at(0), Duration::from_micros(micros)).unwrap();
+    batch
+}
+
+/// All deliveries are to be ended, and their items returned.
+fn release(shard: &mut OwnedShard, receipts: &[Receipt]) {
+    receipts.iter().for_each(|receipt| nack(shard, *receipt, NackAction::Release(Duration::ZERO)));
+}
+
+/// Another tenant enqueues items, each in a topic of its own.
+fn another_comes(shard: &mut OwnedShard, count: usize) {
+    let items = (0..count).map(|number| item_of(&format!("other {number}"), 0)).collect();
+    put(shard, ShardEnqueue { namespace: "other".into(), ..part(9, items) });
+}
+
+#[test]
+fn a_batch_beside_another_tenant_is_cut_by_what_its_rows_took() {
+    let (mut shard, receipts) = shard_of_nacks(200);
+    release(&mut shard, &receipts);
+    another_comes(&mut shard, 1);
+    let batch = build(&mut shard, 0).batch.unwrap();
+    assert!((8..=60).contains(&batch.requeues.len()), "{} nacks of 200 µs", batch.requeues.len());
+    assert_eq!(batch.inserts.len(), 1, "the other tenant is served");
+}
+
+#[test]
+fn the_other_tenant_counts_as_there_for_a_while() {
+    let (mut shard, receipts) = shard_of_nacks(200);
+    another_comes(&mut shard, 1);
+    run(&mut shard, 0);
+    release(&mut shard, &receipts);
+    let shared = build(&mut shard, 9_999).batch.unwrap().requeues.len();
+    assert!((8..=60).contains(&shared), "{shared}");
+    commit(&mut shard, 9_999);
+    let (alone, _) = run(&mut shard, 10_001);
+    assert_eq!(alone.requeues.len(), ROWS - shared, "alone again, it has the whole batch");
+}
+
+#[test]
+fn cheap_rows_are_more_beside_another_tenant() {
+    let (mut shard, receipts) = shard_of_nacks(10);
+    another_comes(&mut shard, 1);
+    run(&mut shard, 0);
+    release(&mut shard, &receipts);
+    let batch = build(&mut shard, 0).batch.unwrap();
+    assert!((250..=ROWS).contains(&batch.requeues.len()), "{} nacks of 10 µs", batch.requeues.len());
+}
+
+#[test]
+fn new_topics_are_dear_and_a_call_is_cut_where_they_are() {
+    let mut shard = shard();
+    for round in 0..8 {
+        let items = (0..ROWS).map(|number| item_of(&format!("{round} {number}"), 0)).collect();
+        put(&mut shard, part(round, items));
+        let batch = commit_after(&mut shard, OVERHEAD + 200 * ROWS as u64);
+        assert_eq!(batch.new_topics.len(), ROWS);
+    }
+    put(&mut shard, part(20, items(1)));
+    another_comes(&mut shard, ROWS);
+    let batch = build(&mut shard, 0).batch.unwrap();
+    assert!((8..=60).contains(&batch.new_topics.len()), "{}", batch.new_topics.len());
+}
+
+#[test]
+fn a_bad_row_is_searched_by_rows_alone() {
+    let (mut shard, receipts) = shard_of_nacks(200);
+    release(&mut shard, &receipts);
+    another_comes(&mut shard, 1);
+    let rows = build(&mut shard, 0).rows;
+    shard.unstorable("bad", &[], at(0)).unwrap();
+    let half = build(&mut shard, 0).rows;
+    assert_eq!(half, rows / 2);
+}
+
+#[test]
+fn a_page_of_a_sweep_is_as_short_as_half_a_batch() {
+    let (mut shard, _) = shard_of_nacks(200);
+    let most = |shard: &OwnedShard| shard.page_rows_max(Sweep::Due, at(0));
+    assert_eq!(most(&shard), Settings::default().sweep_rows);
+    another_comes(&mut shard, 1);
+    run(&mut shard, 0);
+    assert!((20..=100).contains(&most(&shard)), "{}", most(&shard));
+}
