@@ -4,9 +4,15 @@
 //! clock between the votes. Between the two middle votes of an even number the wall clock decides. Beside a
 //! single server it has no say: two nodes of that server would have two times if the clock of one was wrong,
 //! and a lease that one of them gave would end early at the other. Node time never steps back, and a new
-//! median is approached at 10 % of the speed of time.
+//! median is approached at 10 % of the speed of time. Only one that is far ahead, and stays so, is taken at
+//! once: a machine slept, or its clock was set. The event loop takes that step, at the beginning of a turn,
+//! and moves with it the spans that began before.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use forebay_types::{Clock, Monotonic, Timestamp};
 
@@ -17,6 +23,43 @@ use crate::{
 
 /// One part in so many is how fast node time approaches its median.
 const SLEW: i64 = 10;
+
+/// A median that is further ahead is taken at once, if it stands.
+const STEP_MIN: i64 = 5_000_000;
+/// For so long it has to stand.
+const STEP_STANDS: Duration = Duration::from_secs(5);
+/// By how much it may move meanwhile, in microseconds: a reading of a server's clock is not exact.
+const STEP_WOBBLE: i64 = 1_000_000;
+
+/// The number of steps that are remembered.
+const STEPS_MAX: usize = 64;
+
+/// A median that is far ahead of node time.
+#[derive(Debug, Clone, Copy)]
+struct FarAhead {
+    /// Since when there is one.
+    first: Monotonic,
+    /// Since when it stands.
+    since: Monotonic,
+    /// How far it is ahead of the monotonic clock, in microseconds.
+    offset: i64,
+}
+
+/// Node time has stepped forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// The moment before it.
+    pub before: Moment,
+    /// The moment after it: the same for the monotonic clock.
+    pub after: Moment,
+}
+
+impl Step {
+    /// How far it was.
+    pub fn by(self) -> Duration {
+        self.after.now.since(self.before.now)
+    }
+}
 
 /// The node's time.
 pub(crate) struct NodeTime {
@@ -33,12 +76,28 @@ pub(crate) struct NodeTime {
     /// By how much the time that has passed since the last slew is not a whole multiple of [`SLEW`], in
     /// microseconds. Without it, time that is read all the time would never slew.
     slew_rest: i64,
+    /// The median is far ahead.
+    far_ahead: Option<FarAhead>,
+    /// By how much all steps together have moved it.
+    stepped: Duration,
+    /// The last steps.
+    steps: VecDeque<Step>,
 }
 
 impl NodeTime {
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let (value, read_at) = (clock.wall().as_micros(), clock.monotonic());
-        Self { clock, votes: BTreeMap::new(), sorted: Vec::new(), value, read_at, slew_rest: 0 }
+        Self {
+            clock,
+            votes: BTreeMap::new(),
+            sorted: Vec::new(),
+            value,
+            read_at,
+            slew_rest: 0,
+            far_ahead: None,
+            stepped: Duration::ZERO,
+            steps: VecDeque::new(),
+        }
     }
 
     pub fn monotonic(&self) -> Monotonic {
@@ -74,10 +133,66 @@ impl NodeTime {
         self.sorted.sort_unstable();
     }
 
-    /// How far a server's clock is from node time, for operators.
-    pub fn offset(&mut self, server: ServerIndex) -> Option<i64> {
+    /// How far a server's clock is from node time, for operators. Where no server has one, as with SQLite, it
+    /// is the clock of this machine. 0 if it is not known.
+    pub fn offset(&mut self, server: ServerIndex) -> i64 {
         let now = self.now().as_micros() - micros(self.read_at);
-        self.votes.get(&server).map(|vote| vote - now)
+        match self.votes.get(&server) {
+            Some(vote) => vote - now,
+            None if self.votes.is_empty() => self.clock.wall().as_micros() - micros(self.read_at) - now,
+            None => 0,
+        }
+    }
+
+    /// Whether it follows servers, and not the clock of this machine.
+    pub fn follows_servers(&self) -> bool {
+        !self.votes.is_empty()
+    }
+
+    /// By how much steps have moved it since the node began.
+    pub fn stepped(&self) -> Duration {
+        self.stepped
+    }
+
+    /// Steps to a median that has been far ahead for long enough. Whoever calls it moves the spans that began
+    /// before.
+    pub fn step(&mut self) -> Option<Step> {
+        let before = self.moment();
+        let far_ahead = self.far_ahead.filter(|far| before.at.since(far.since) >= STEP_STANDS)?;
+        self.far_ahead = None;
+        self.value = micros(before.at) + far_ahead.offset;
+        let step = Step { before, after: Moment { now: Timestamp::from_micros(self.value), ..before } };
+        self.stepped += step.by();
+        self.steps.push_back(step);
+        if self.steps.len() > STEPS_MAX {
+            self.steps.pop_front();
+        }
+        Some(step)
+    }
+
+    /// How long it is from one time to a later one, without what was stepped over.
+    pub fn elapsed(&self, from: Timestamp, to: Timestamp) -> Duration {
+        let over = self.steps.iter().filter(|step| from <= step.before.now && to >= step.after.now);
+        to.since(from).saturating_sub(over.map(|step| step.by()).sum())
+    }
+
+    /// Notes whether the median is far ahead, and since when it stands there.
+    fn watch(&mut self, target: i64, free: i64, at: Monotonic) {
+        if target - free <= STEP_MIN {
+            self.far_ahead = None;
+            return;
+        }
+        let offset = target - micros(at);
+        let far = self.far_ahead.get_or_insert(FarAhead { first: at, since: at, offset });
+        if (offset - far.offset).abs() > STEP_WOBBLE {
+            *far = FarAhead { since: at, offset, ..*far };
+        }
+    }
+
+    /// Whether the median may be one to step to: until that is known it is not approached, so that no span
+    /// ends early. One that never stands is approached all the same.
+    fn may_step(&self, at: Monotonic) -> bool {
+        self.far_ahead.is_some_and(|far| at.since(far.first) <= 3 * STEP_STANDS)
     }
 
     /// Both clocks at once, for what looks at many items.
@@ -91,7 +206,8 @@ impl NodeTime {
         let elapsed = micros(at) - micros(self.read_at);
         let target = self.median(at);
         let free = self.value + elapsed;
-        let slewing = elapsed + self.slew_rest;
+        self.watch(target, free, at);
+        let slewing = if self.may_step(at) { 0 } else { elapsed + self.slew_rest };
         let slew = slewing / SLEW;
         self.slew_rest = slewing % SLEW;
         self.value = target.clamp(free - slew, free + slew).max(self.value);
@@ -109,7 +225,7 @@ impl NodeTime {
 }
 
 /// Node time, or a shard's time, and the monotonic clock, read together.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// Civil time.
     pub now: Timestamp,
@@ -156,129 +272,4 @@ fn micros(at: Monotonic) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use super::*;
-
-    #[derive(Default)]
-    struct Hands(Mutex<(i64, u64)>);
-
-    impl Hands {
-        fn set(&self, wall: i64, monotonic: u64) {
-            *self.0.lock().unwrap() = (wall, monotonic);
-        }
-    }
-
-    impl Clock for Hands {
-        fn wall(&self) -> Timestamp {
-            Timestamp::from_micros(self.0.lock().unwrap().0)
-        }
-
-        fn monotonic(&self) -> Monotonic {
-            Monotonic::from_start(Duration::from_micros(self.0.lock().unwrap().1))
-        }
-    }
-
-    #[test]
-    fn a_reading_that_took_long_says_no_more_than_it_can() {
-        let hands = Arc::new(Hands::default());
-        hands.set(50_000_000, 20_000_000);
-        let mut time = NodeTime::new(hands.clone());
-        let vote = |time: &mut NodeTime, read, began| {
-            let began = Monotonic::from_start(Duration::from_micros(began));
-            time.vote(ServerIndex(0), Timestamp::from_micros(read), began);
-            time.votes[&ServerIndex(0)]
-        };
-        // Read 15 s ago, when the wall clock showed the same.
-        assert_eq!(vote(&mut time, 35_000_000, 5_000_000), 30_000_000);
-        // The server's clock is 2 s ahead at least, and 17 s at most.
-        assert_eq!(vote(&mut time, 52_000_000, 5_000_000), 32_000_000);
-        assert_eq!(vote(&mut time, 52_500_000, 19_000_000), 32_500_000);
-        // What agrees with that changes nothing, nor does the wall clock.
-        hands.set(60_000_000, 20_000_000);
-        assert_eq!(vote(&mut time, 52_100_000, 19_000_000), 32_500_000);
-        // It is behind.
-        assert_eq!(vote(&mut time, 40_000_000, 19_000_000), 21_000_000);
-    }
-
-    #[test]
-    fn a_step_of_the_wall_clock_is_approached_slowly_and_never_backwards() {
-        let hands = Arc::new(Hands::default());
-        hands.set(1_000_000, 0);
-        let mut time = NodeTime::new(hands.clone());
-        hands.set(9_000_000, 1_000);
-        assert_eq!(time.now().as_micros(), 1_001_100);
-        hands.set(0, 2_000);
-        assert_eq!(time.now().as_micros(), 1_002_000);
-    }
-
-    #[test]
-    fn two_servers_outvote_the_wall_clock() {
-        let hands = Arc::new(Hands::default());
-        hands.set(1_000_000, 0);
-        let mut time = NodeTime::new(hands.clone());
-        time.vote(ServerIndex(0), Timestamp::from_micros(1_000_000), time.monotonic());
-        time.vote(ServerIndex(1), Timestamp::from_micros(1_000_000), time.monotonic());
-        hands.set(9_001_000, 1_000);
-        assert_eq!(time.now().as_micros(), 1_001_000);
-    }
-
-    #[test]
-    fn a_shard_that_is_ahead_runs_at_half_speed_until_it_is_met() {
-        let start = Monotonic::from_start(Duration::ZERO);
-        let mut time = ShardTime::new(Timestamp::from_micros(2_000), start);
-        let mut shard = |node, at: Monotonic| {
-            time.moment(Moment { now: Timestamp::from_micros(node), at }).now.as_micros()
-        };
-        let later = start.plus(Duration::from_micros(1_000));
-        assert_eq!(shard(1_000, later), 2_500);
-        assert_eq!(shard(5_000, later.plus(Duration::from_micros(4_000))), 5_000);
-    }
-
-    #[test]
-    fn time_slews_however_often_it_is_read() {
-        let hands = Arc::new(Hands::default());
-        hands.set(1_000_000, 0);
-        let mut time = NodeTime::new(hands.clone());
-        for passed in 1..=100_000 {
-            hands.set(9_000_000, 3 * passed);
-            time.now();
-        }
-        assert_eq!(time.now().as_micros(), 1_330_000);
-    }
-
-    #[test]
-    fn a_shard_that_is_ahead_moves_however_often_its_time_is_read() {
-        let start = Monotonic::from_start(Duration::ZERO);
-        let mut time = ShardTime::new(Timestamp::from_micros(1_000_000), start);
-        let mut shard = |passed| {
-            let at = start.plus(Duration::from_micros(passed));
-            time.moment(Moment { now: Timestamp::MIN, at }).now.as_micros()
-        };
-        for passed in 1..1_001 {
-            shard(passed);
-        }
-        assert_eq!((shard(1_001), shard(1_002)), (1_000_500, 1_000_501));
-    }
-
-    #[test]
-    fn the_median_is_the_middle_vote_and_the_wall_clock_decides_between_two() {
-        let hands = Arc::new(Hands::default());
-        hands.set(0, 500);
-        let mut time = NodeTime::new(hands.clone());
-        let at = hands.monotonic();
-        for (server, vote) in [700, 300, 900, 100, 500, 300].into_iter().enumerate() {
-            time.vote(ServerIndex(server), Timestamp::from_micros(vote), time.monotonic());
-            for wall in (0..=1_000).step_by(50) {
-                hands.set(wall, 500);
-                let mut clocks: Vec<i64> = time.votes.values().map(|vote| vote + 500).collect();
-                clocks.extend(clocks.len().is_multiple_of(2).then_some(wall));
-                clocks.sort_unstable();
-                assert_eq!(time.median(at), clocks[clocks.len() / 2], "{clocks:?}, wall {wall}");
-            }
-        }
-        (0..6).for_each(|server| time.forget(ServerIndex(server)));
-        assert_eq!(time.median(at), 1_000);
-    }
-}
+mod tests;

@@ -12,6 +12,8 @@ pub enum Bug {
     PrefetchLoses,
     /// A receipt ends another delivery of the same item.
     StaleReceipt,
+    /// A step of node time ends leases and delays.
+    SpansEndWithAStep,
     /// Items are handed out before their lease is committed.
     LeaseBeforeCommit,
     /// A sweep's checkpoint moves past rows that were added or left alone since its scan.

@@ -28,6 +28,8 @@ pub struct Batch {
     pub leases: Vec<LeaseEntry>,
     /// Scheduled items that become ready. Their `schedule` rows are deleted.
     pub promotes: Vec<DueKey>,
+    /// Scheduled items that are due later than was said, because the time has stepped.
+    pub put_offs: Vec<PutOff>,
     /// Items that return to their topics after a delivery.
     pub requeues: Vec<Requeue>,
     /// Items that become dead letters: copied to that table, then deleted.
@@ -105,6 +107,17 @@ pub struct ItemRow {
     pub attributes: ItemAttributes,
     /// Its payload, metadata and headers.
     pub body: Body,
+}
+
+/// A scheduled item that is due later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PutOff {
+    /// The item.
+    pub seq: Seq,
+    /// When it was due.
+    pub from: Timestamp,
+    /// When it is.
+    pub to: Timestamp,
 }
 
 /// The primary key of a row in `schedule` or `expiry`.

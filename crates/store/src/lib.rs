@@ -22,7 +22,9 @@ mod sql;
 mod sqlite;
 mod tally;
 
-pub use batch::{Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, NewAttributes, Requeue, UpdatedRow};
+pub use batch::{
+    Batch, DeadLetter, DedupeEntry, DueKey, ItemRow, NewAttributes, PutOff, Requeue, UpdatedRow,
+};
 pub use catalog::{
     Assignment, AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges,
     CatalogError, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home, Joined, NewRequest,

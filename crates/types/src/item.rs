@@ -17,6 +17,18 @@ pub enum DeliveryPolicy {
     AtMostOnce,
 }
 
+/// For what a scheduled item waits. It matters where the time steps: a span lasts on, a point in time stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum Waits {
+    /// For a time that its producer named, before its first delivery; for the end of a delay after it.
+    #[default]
+    Unsaid,
+    /// For the end of a delay.
+    Span,
+    /// For a time that was named.
+    Point,
+}
+
 /// What is known of an item beside its place in the delivery order and its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemAttributes {
@@ -41,6 +53,9 @@ pub struct ItemAttributes {
     /// The last operation that gave it other values, in short; 0: none. As little is known of it.
     #[serde(skip)]
     pub updated_by: u32,
+    /// For what it waits where it is scheduled. As little is known of it.
+    #[serde(skip)]
+    pub waits: Waits,
 }
 
 impl ItemAttributes {

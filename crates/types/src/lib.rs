@@ -22,7 +22,7 @@ pub use clock::{Clock, SystemClock};
 pub use error::{Elsewhere, Fate, Reason, Refusal};
 pub use failure::{Failure, FailureCause};
 pub use id::{ClusterId, Incarnation, ItemId, Seq, ShardId, TopicId};
-pub use item::{Body, DeliveryPolicy, Headers, ItemAttributes, TRACE_HEADERS};
+pub use item::{Body, DeliveryPolicy, Headers, ItemAttributes, TRACE_HEADERS, Waits};
 pub use key::{Horizon, Key};
 pub use lifecycle::{Ending, State, after_failure, after_rejection, after_release};
 pub use limits::Limits;

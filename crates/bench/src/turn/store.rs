@@ -60,6 +60,7 @@ fn attributes() -> ItemAttributes {
         failures: 0,
         redrives: 0,
         updated_by: 0,
+        waits: forebay_types::Waits::Unsaid,
     }
 }
 

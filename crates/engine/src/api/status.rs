@@ -28,6 +28,8 @@ pub struct Status {
     pub topic_bytes: usize,
     /// What the event loop has done.
     pub turns: TurnStatus,
+    /// By how much steps have moved node time since the start.
+    pub clock_stepped_micros: u64,
 }
 
 /// A shard that is not configured any more, and in which dedupe keys may be remembered. Enqueues with such
@@ -180,7 +182,8 @@ pub struct ShardStatus {
     pub index_bytes: usize,
     /// How long the last commit took, in microseconds.
     pub commit_micros: u64,
-    /// How far the server's clock is ahead of node time, in microseconds; 0 for a store without a clock.
+    /// How far the server's clock is ahead of node time, in microseconds; for a store without a clock the
+    /// machine's.
     pub clock_offset_micros: i64,
     /// Settings of the server that may lose commits, or that are better changed, one sentence each.
     pub concerns: Vec<String>,

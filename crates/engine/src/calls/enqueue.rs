@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use forebay_types::{ItemAttributes, Namespace, Refusal, Schedule, ShardId, Side, Timestamp, Topic};
+use forebay_types::{ItemAttributes, Namespace, Refusal, Schedule, ShardId, Side, Timestamp, Topic, Waits};
 
 use super::dedupe;
 use crate::{
@@ -366,6 +366,10 @@ fn unplaced(
         failures: 0,
         redrives: 0,
         updated_by: 0,
+        waits: match item.schedule {
+            Schedule::Delay(delay) if !delay.is_zero() => Waits::Span,
+            _ => Waits::Unsaid,
+        },
     };
     let admitted = AdmittedItem {
         index,
@@ -373,7 +377,6 @@ fn unplaced(
         topic: item.topic,
         priority: item.priority,
         due,
-        delayed: matches!(item.schedule, Schedule::Delay(_)),
         attributes,
         dedupe,
         pinned: item.shard.or(only).is_some(),

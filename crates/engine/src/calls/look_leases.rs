@@ -25,18 +25,19 @@ pub(crate) fn serve(core: &Core, question: &LeaseQuestion, reply: Reply<Option<L
 fn look(shard: &OwnedShard, which: &WhichLeases) -> LeasesSeen {
     match which {
         WhichLeases::Of(seq) => {
-            let leases = shard.lease_of(*seq).map(seen).into_iter().collect();
+            let lease = shard.lease_of(*seq);
+            let leases = lease.map(|lease| seen(lease.deadline, &lease)).into_iter().collect();
             LeasesSeen { leases, looked_at: 1, ..LeasesSeen::default() }
         }
-        WhichLeases::OfTopic { topic, after, most } => behind(shard, *after, *most, |entry, found| {
+        WhichLeases::OfTopic { topic, after, most } => behind(shard, *after, *most, |end, entry, found| {
             if entry.topic == *topic {
-                found.leases.push(seen(entry));
+                found.leases.push(seen(end, entry));
             }
         }),
-        WhichLeases::OfTenant { tenant, after, most } => behind(shard, *after, *most, |entry, found| {
+        WhichLeases::OfTenant { tenant, after, most } => behind(shard, *after, *most, |end, entry, found| {
             let is_of = |name: &&TopicName| tenant.as_ref().is_none_or(|it| name.namespace == *it);
             if let Some(name) = shard.topic_name(entry.topic).filter(is_of) {
-                found.leases.push(seen(entry));
+                found.leases.push(seen(end, entry));
                 found.topics.push(name.clone());
             }
         }),
@@ -48,13 +49,13 @@ fn behind(
     shard: &OwnedShard,
     after: (Timestamp, Seq),
     most: usize,
-    look: impl Fn(&LeaseEntry, &mut LeasesSeen),
+    look: impl Fn(Timestamp, &LeaseEntry, &mut LeasesSeen),
 ) -> LeasesSeen {
     let mut found = LeasesSeen::default();
-    for entry in shard.leases_behind(after).take(most) {
+    for (end, entry) in shard.leases_behind(after).take(most) {
         found.looked_at += 1;
-        found.through = Some((entry.deadline, entry.seq));
-        look(entry, &mut found);
+        found.through = Some((end, entry.seq));
+        look(end, entry, &mut found);
     }
     found.through = found.through.filter(|_| found.looked_at == most);
     found
@@ -66,8 +67,8 @@ pub(crate) fn consumers(core: &Core, call: &ConsumersCall, reply: Reply<KnownCon
     reply.send(Ok(KnownConsumers { consumers, cut }));
 }
 
-fn seen(entry: &LeaseEntry) -> (Seq, LeaseSeen) {
-    let LeaseEntry { leased_at, deadline: ends_at, priority, attributes, .. } = *entry;
+fn seen(ends_at: Timestamp, entry: &LeaseEntry) -> (Seq, LeaseSeen) {
+    let LeaseEntry { leased_at, priority, attributes, .. } = *entry;
     let (consumer, delivery) = (entry.consumer.clone(), entry.delivery());
     let lease = LeaseSeen { consumer, leased_at, ends_at, delivery, priority, attributes };
     (entry.seq, lease)

@@ -52,7 +52,7 @@ fn of_shard(
     let lease = || {
         let after = (Timestamp::MIN, Seq(0));
         let mut leases = shard.leases_behind(after).take(leases_max);
-        leases.find(|lease| Some(lease.topic) == topic)
+        leases.find(|(_, lease)| Some(lease.topic) == topic)
     };
     let next_lease = (totals.leased > 0).then(lease).flatten();
     Standing {
@@ -67,7 +67,7 @@ fn of_shard(
         handed_over: false,
         lease_refusal: refusal.map(|refusal| refusal.message),
         waiting: 0,
-        next_lease: next_lease.map(|lease| (lease.consumer.clone(), lease.deadline)),
+        next_lease: next_lease.map(|(end, lease)| (lease.consumer.clone(), end)),
         next_due_at: None,
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         silent_since_micros: since(slot.health.silent_since()),
         breaker: slot.health.phase(),
         breaker_since_micros: since(slot.health.breaker_since()),
-        clock_offset_micros: time.offset(slot.server).unwrap_or(0),
+        clock_offset_micros: time.offset(slot.server),
         concerns: slot.health.concerns().to_vec(),
         losses: slot.health.losses(moment.at),
         last_error: slot.health.last_error().to_owned(),
@@ -54,6 +54,7 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         topic_bytes: core.topics.rows() * TOPIC_BYTES,
         topics: core.topics.all().take(TOPICS_MAX).map(|name| topic(core, name)).collect(),
         turns,
+        clock_stepped_micros: u64::try_from(core.time.stepped().as_micros()).unwrap_or(u64::MAX),
     }
 }
 

@@ -363,6 +363,7 @@ mod tests {
             failures: 0,
             redrives: 0,
             updated_by: 0,
+            waits: forebay_types::Waits::Unsaid,
         };
         let item = ReadyItem { attributes, bytes: 0, body: Some(Body::default()) };
         let key = Key { priority: 0, rank: 0, seq: Seq(1) };

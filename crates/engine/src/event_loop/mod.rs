@@ -7,6 +7,7 @@
 mod inbox;
 mod maintain;
 mod shard_events;
+mod time_step;
 
 use std::time::Duration;
 
@@ -60,6 +61,7 @@ pub(crate) async fn run(mut core: Core, mut events: UnboundedReceiver<Event>, pu
         }
         let began = core.time.monotonic();
         received.drain(..).for_each(|event| inbox.push(event));
+        time_step::take(&mut core);
         take_in(&mut core, &mut inbox);
         advance(&mut core);
         core.turns.add(core.time.monotonic().since(began));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use forebay_store::{ShardTopology, StoreError};
-use forebay_types::{Monotonic, ShardId, Timestamp};
+use forebay_types::{Monotonic, ShardId};
 
 use crate::{
     api::RETRY_AFTER,
@@ -79,8 +79,9 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
             }
             health.answers(at);
             if let Some(server_time) = server_time {
-                vote(&mut core.time, *id, *server, health, (server_time, began));
+                core.time.vote(*server, server_time, began);
             }
+            look_at_clock(&mut core.time, *id, *server, health);
         }
         ShardEvent::Prefetched { topic, read, rows } => {
             let fetched = shard.prefetched(topic, read, or_strike(rows, health, at));
@@ -212,22 +213,24 @@ fn or_note<T>(result: Result<T, StoreError>, health: &mut Health) -> Option<T> {
     result.map_err(|error| health.note(format!("read of counts: {error}"))).ok()
 }
 
-/// A server's clock was read, since a time.
-fn vote(
-    time: &mut NodeTime,
-    id: ShardId,
-    server: ServerIndex,
-    health: &mut Health,
-    (server_time, began): (Timestamp, Monotonic),
-) {
-    time.vote(server, server_time, began);
-    let offset = time.offset(server).unwrap_or(0);
-    if health.set_clock_off(offset.unsigned_abs() > CLOCK_OFFSET_MICROS_MAX) {
-        let millis = offset / 1_000;
+/// Says once that the clock of a shard's server, or this machine's, is off.
+fn look_at_clock(time: &mut NodeTime, id: ShardId, server: ServerIndex, health: &mut Health) {
+    let offset = time.offset(server);
+    if !health.set_clock_off(offset.unsigned_abs() > CLOCK_OFFSET_MICROS_MAX) {
+        return;
+    }
+    let millis = offset / 1_000;
+    if time.follows_servers() {
         tracing::warn!(
             shard.id = id.0,
             offset_micros = offset,
             "the clock of shard {id}'s server is {millis} ms off the node's time; check NTP"
+        );
+    } else {
+        tracing::warn!(
+            shard.id = id.0,
+            offset_micros = offset,
+            "the clock of this machine is {millis} ms off the node's time: somebody has set it, or it slept"
         );
     }
 }

@@ -138,7 +138,7 @@ impl Changes {
         self.under_way.is_none() && self.page.is_empty() && !self.waiting.is_empty()
     }
 
-    /// Whose changes wait for a batch.
+    /// The tenants whose changes wait for a batch.
     pub fn tenants(&self) -> impl Iterator<Item = &Namespace> {
         self.page.iter().map(|(request, _)| &request.namespace)
     }

@@ -10,13 +10,13 @@ use crate::clock::Moment;
 
 /// For so long after another tenant had something in a shard nobody is alone there.
 const COMPANY: Duration = Duration::from_secs(10);
-/// So many leases that ended are looked at.
+/// The most leases that ended which are looked at.
 const TIMEOUTS_MAX: usize = 250;
 
 /// The tenants that have had something for the batches of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Company {
-    /// Who had something last.
+    /// The one that had something last.
     last: Option<Namespace>,
     /// Until then more than one tenant counts as there.
     until: Option<Monotonic>,
@@ -33,7 +33,7 @@ impl Company {
         }
     }
 
-    /// So many tenants have something for the next batch, `first` among them.
+    /// Several tenants may have something for the next batch, `first` among them.
     pub fn meets_all(&mut self, tenants: usize, first: Option<&Namespace>, at: Monotonic) {
         if let Some(first) = first {
             self.meets(first, at);
@@ -68,7 +68,7 @@ impl OwnedShard {
         }
     }
 
-    /// What rows cost in a batch that is built now. While a bad row is searched, only their number counts.
+    /// The prices of a batch that is built now. While a bad row is searched, only the number of rows counts.
     pub(super) fn prices(&self, rows_max: usize, at: Monotonic) -> Prices {
         match self.rows_max.is_none() && self.company.is_there(at) {
             true => self.row_costs.prices(rows_max),

@@ -21,14 +21,15 @@ impl OwnedShard {
     /// Whether a program of the release before may have stored a key here that counts still: since this one
     /// owns the shard, for less than the longest window.
     pub fn may_hold_older_keys(&self, now: Timestamp) -> bool {
-        self.tenure.began_at.plus(self.settings.longest_dedupe_window()) > now
+        self.spans.elapsed(self.tenure.began_at, now) < self.settings.longest_dedupe_window()
     }
 
     /// Whether an item that was enqueued then may have a dedupe key whose window is not over. It may have
     /// waited for a batch before it was stored, though no longer than for a window.
     pub fn may_be_keyed(&self, enqueued_at: Timestamp, now: Timestamp) -> bool {
         let window = self.settings.longest_dedupe_window();
-        self.tenure.keyed_at.plus(window) > now && enqueued_at.plus(window * 2) > now
+        self.spans.elapsed(self.tenure.keyed_at, now) < window
+            && self.spans.elapsed(enqueued_at, now) < window * 2
     }
 
     /// The key for which an enqueue with these keys has to wait: another one holds it. One that has not

@@ -29,7 +29,8 @@ impl Need {
 
     /// What a batch needs.
     pub fn of(batch: &Batch) -> Self {
-        let changes = batch.requeues.len() + batch.dead_letter_keeps.len() + batch.updates.len();
+        let changes =
+            batch.requeues.len() + batch.dead_letter_keeps.len() + batch.updates.len() + batch.put_offs.len();
         let rows = batch.leases.len() + batch.promotes.len() + batch.operations.len() + changes;
         let rows = rows + batch.namespace_tallies.len();
         let items = batch.inserts.len() + batch.dead_letters.len() + batch.redrives.len();

@@ -23,6 +23,8 @@ pub(super) struct Generations {
     changing: bool,
     /// The next try after a failure waits until then.
     not_before: Monotonic,
+    /// None is dropped before: the time has stepped, and windows of before go on.
+    keep_until: Monotonic,
 }
 
 /// Generations to be created and dropped.
@@ -61,7 +63,7 @@ impl Generations {
         now: Timestamp,
         at: Monotonic,
     ) -> Option<GenerationChange> {
-        if self.changing || at < self.not_before || self.next_change(settings) > now {
+        if self.changing || at < self.not_before || self.next_change(settings, at) > now {
             return None;
         }
         let span = generation_span(settings);
@@ -81,8 +83,9 @@ impl Generations {
             create.push(last + span.as_secs());
         }
         let expired = |next: u64| next + window(settings).as_secs() < seconds;
-        let drop: Vec<u64> =
-            self.live.windows(2).filter(|pair| expired(pair[1])).map(|pair| pair[0]).collect();
+        let may_drop = at >= self.keep_until;
+        let pairs = self.live.windows(2).filter(|pair| may_drop && expired(pair[1]));
+        let drop: Vec<u64> = pairs.map(|pair| pair[0]).collect();
         if create.is_empty() && drop.is_empty() {
             return None;
         }
@@ -97,20 +100,25 @@ impl Generations {
         self.not_before = retry_at.unwrap_or(self.not_before);
     }
 
+    /// The time has stepped. Windows that began before last as long as they were to.
+    pub fn step(&mut self, settings: &Settings, at: Monotonic) {
+        self.keep_until = at.plus(window(settings));
+    }
+
     /// When [`Generations::begin_change`] has something to do. `None`: a change is under way.
     pub fn next_wake(&self, settings: &Settings, now: Timestamp, at: Monotonic) -> Option<Monotonic> {
-        let next = self.next_change(settings);
+        let next = self.next_change(settings, at);
         (!self.changing).then(|| at.plus(next.since(now)).max(self.not_before))
     }
 
     /// When a generation is to be created or dropped next.
-    fn next_change(&self, settings: &Settings) -> Timestamp {
+    fn next_change(&self, settings: &Settings, at: Monotonic) -> Timestamp {
         let second =
             |second: u64| Timestamp::from_micros(i64::try_from(second).unwrap_or(i64::MAX) * 1_000_000);
         let Some(last) = self.live.last() else { return Timestamp::MIN };
         let create = second(last + generation_span(settings).as_secs() / 2);
         let window = window(settings).as_secs();
-        let drop = self.live.get(1).map(|next| second(next + window + 1));
+        let drop = self.live.get(1).filter(|_| at >= self.keep_until).map(|next| second(next + window + 1));
         drop.map_or(create, |drop| drop.min(create))
     }
 }
@@ -149,6 +157,18 @@ mod tests {
         assert_eq!(generations.current(second(1_600)), Some(1_600));
         let change = generations.begin_change(&settings, second(2_201), at).unwrap();
         assert_eq!((change.create, change.drop), (vec![2_200], vec![1_000]));
+    }
+
+    #[test]
+    fn none_is_dropped_for_a_window_after_the_time_has_stepped() {
+        let settings = Settings::default();
+        let at = |seconds| Monotonic::from_start(Duration::from_secs(seconds));
+        let mut generations = Generations::new(vec![1_000, 1_600, 5_200]);
+        generations.step(&settings, at(10));
+        assert_eq!(generations.begin_change(&settings, second(5_201), at(609)), None);
+        assert!(generations.next_wake(&settings, second(5_201), at(11)) > Some(at(11)), "it does not spin");
+        let change = generations.begin_change(&settings, second(5_202), at(610)).unwrap();
+        assert_eq!(change.drop, [1_000]);
     }
 
     #[test]

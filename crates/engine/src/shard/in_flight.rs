@@ -6,7 +6,7 @@ use forebay_store::{
 };
 use forebay_types::{FailureCause, Key, Monotonic, Namespace, Refusal, Seq, State, Timestamp, TopicId};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::api::{ItemState, OperationItems};
 
@@ -33,7 +33,7 @@ pub(crate) struct InFlight {
     pub sent_at: Monotonic,
     /// How many rows it has.
     pub rows: usize,
-    /// What rows these are.
+    /// Their number by kind.
     pub counts: RowCounts,
     /// How much room on the disk it needs.
     pub need: Need,
@@ -75,6 +75,10 @@ pub(crate) struct InFlight {
     pub lowered: Vec<Checkpoint>,
     /// What it adds to the sweeps' tables.
     pub added: EarliestAdded,
+    /// Items that it schedules anew, and how many steps of the shard's time there were when it was built.
+    pub scheduled: (Vec<Seq>, usize),
+    /// Items of a sweep's page that are put off instead of being ready.
+    pub put_offs: FxHashSet<Seq>,
 }
 
 /// The earliest row that a batch adds to the table of each sweep. A dead letter that is kept for longer

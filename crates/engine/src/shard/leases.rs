@@ -1,10 +1,11 @@
 //! The open leases of one shard: the lease log as its owner holds it.
 
-use std::{collections::BTreeSet, ops::Bound};
+use std::{collections::BTreeSet, time::Duration};
 
 use forebay_store::{LeaseChange, LeaseEntry, LeaseRow};
 use forebay_types::{Seq, Timestamp, TopicId};
 
+use super::lease_ends::Ends;
 use crate::{invariant::broken, striped::Striped};
 
 /// A row with at most one open delivery in so many is rewritten.
@@ -34,8 +35,9 @@ pub(super) struct Leases {
     rows: Striped<u64, Row>,
     /// Where each leased item's delivery is.
     positions: Striped<Seq, LeasePosition>,
-    /// When each open delivery ends.
-    deadlines: BTreeSet<(Timestamp, Seq)>,
+    /// When each open delivery ends. Those that began before a step of the shard's time are apart, so that a
+    /// step costs the same however many there are.
+    ends: Ends,
     /// Open deliveries of each topic.
     per_topic: Striped<TopicId, usize>,
     /// Rows most of whose deliveries are over.
@@ -67,7 +69,7 @@ impl Leases {
     pub fn insert(&mut self, row: LeaseRow) {
         for (position, entry) in row.entries.iter().enumerate().filter(|(position, _)| row.open[*position]) {
             self.positions.insert(entry.seq, LeasePosition { row: row.id, position });
-            self.deadlines.insert((entry.deadline, entry.seq));
+            self.ends.insert(row.id, entry.deadline, entry.seq);
             *self.per_topic.or_default(entry.topic) += 1;
         }
         let open = row.open.iter().filter(|open| **open).count();
@@ -93,7 +95,7 @@ impl Leases {
         } else if row.open * SPARSE <= row.row.open.len() {
             self.sparse.insert(id);
         }
-        self.deadlines.remove(&(deadline, seq));
+        self.ends.remove(id, deadline, seq);
         if let Some(count) = self.per_topic.get_mut(&topic) {
             *count -= 1;
             if *count == 0 {
@@ -106,15 +108,10 @@ impl Leases {
     /// The end of a delivery can't be stored: it is tried again after `deadline`. The store has the old one.
     pub fn postpone(&mut self, seq: Seq, deadline: Timestamp) {
         let Some(LeasePosition { row, position }) = self.positions.get(&seq).copied() else { return };
-        let Some(row) = self.rows.get_mut(&row) else { return broken("an open delivery has its row") };
-        let old = std::mem::replace(&mut row.row.entries[position].deadline, deadline);
-        self.deadlines.remove(&(old, seq));
-        self.deadlines.insert((deadline, seq));
-    }
-
-    /// Where an item's delivery is in the log.
-    pub fn position(&self, seq: Seq) -> Option<LeasePosition> {
-        self.positions.get(&seq).copied()
+        let Some(of_row) = self.rows.get_mut(&row) else { return broken("an open delivery has its row") };
+        let old = std::mem::replace(&mut of_row.row.entries[position].deadline, deadline);
+        self.ends.remove(row, old, seq);
+        self.ends.insert(row, deadline, seq);
     }
 
     /// What becomes of a row once these positions are closed as well. There is no bitmap if none is left
@@ -132,6 +129,29 @@ impl Leases {
         Some(LeaseChange { id, partly, open })
     }
 
+    /// The shard's time has stepped. The deliveries that were open move with it, but for those that had ended.
+    /// `number`: rows from this one on begin after it.
+    pub fn step(&mut self, number: u64, before: Timestamp, by: Duration) {
+        self.ends.step(number, before, by);
+    }
+
+    /// The next row has this number.
+    pub fn next_row(&mut self, number: u64) {
+        self.ends.next_row(number);
+    }
+
+    /// Where an open delivery is in the log, and its entry there.
+    pub fn find(&self, seq: Seq) -> Option<(LeasePosition, &LeaseEntry)> {
+        let at = *self.positions.get(&seq)?;
+        let row = self.rows.get(&at.row)?;
+        Some((at, &row.row.entries[at.position]))
+    }
+
+    /// An open delivery with its end, which steps may have moved since it was written.
+    pub fn as_of_now(&self, (at, entry): (LeasePosition, &LeaseEntry)) -> LeaseEntry {
+        LeaseEntry { deadline: self.ends.end_of(at.row, entry.deadline), ..entry.clone() }
+    }
+
     /// A row that is mostly closed, so that few open deliveries keep a long row alive.
     pub fn sparse(&self) -> Option<&LeaseRow> {
         self.sparse.first().and_then(|id| self.rows.get(id)).map(|row| &row.row)
@@ -139,21 +159,18 @@ impl Leases {
 
     /// The deliveries that have ended without an ack by `now`, first end first.
     pub fn timed_out(&self, now: Timestamp) -> impl Iterator<Item = &LeaseEntry> {
-        self.deadlines
-            .iter()
-            .take_while(move |(deadline, _)| *deadline <= now)
-            .filter_map(|(_, seq)| self.get(*seq))
+        let ended = self.ends.behind((Timestamp::MIN, Seq(0))).take_while(move |(end, _)| *end <= now);
+        ended.filter_map(|(_, seq)| self.get(seq))
     }
 
-    /// Open deliveries by their ends, behind one of them.
-    pub fn behind(&self, after: (Timestamp, Seq)) -> impl Iterator<Item = &LeaseEntry> {
-        let deadlines = self.deadlines.range((Bound::Excluded(after), Bound::Unbounded));
-        deadlines.filter_map(|(_, seq)| self.get(*seq))
+    /// Open deliveries and their ends, by these, behind one of them.
+    pub fn behind(&self, after: (Timestamp, Seq)) -> impl Iterator<Item = (Timestamp, &LeaseEntry)> {
+        self.ends.behind(after).filter_map(|(end, seq)| Some((end, self.get(seq)?)))
     }
 
     /// When the next lease ends.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.deadlines.first().map(|(deadline, _)| *deadline)
+        self.ends.first()
     }
 
     /// Whether every account agrees with the rows. Checked in tests.
@@ -167,7 +184,7 @@ impl Leases {
             open += bits;
         }
         let accounts =
-            [self.positions.len(), self.deadlines.len(), self.per_topic.iter().map(|(_, open)| open).sum()];
+            [self.positions.len(), self.ends.len(), self.per_topic.iter().map(|(_, open)| open).sum()];
         if accounts.iter().any(|count| *count != open) {
             return Err(format!("{open} deliveries are open; positions, deadlines, topics say {accounts:?}"));
         }
@@ -203,7 +220,7 @@ mod tests {
         });
         assert_eq!(positions, "3 deliveries are open; positions, deadlines, topics say [2, 3, 3]");
         let deadlines = wrong(|shard| {
-            shard.leases.deadlines.pop_first();
+            shard.leases.ends.remove(2, time(1_000), Seq(1));
         });
         assert_eq!(deadlines, "3 deliveries are open; positions, deadlines, topics say [3, 2, 3]");
         let topics = wrong(|shard| *shard.leases.per_topic.get_mut(&T).unwrap() -= 1);
@@ -219,7 +236,7 @@ mod tests {
         assert_eq!((leases.len(), leases.of_topic(T), leases.next_deadline()), (1, 1, Some(time(1_000))));
         assert_eq!(leases.check(), Ok(()));
         leases.close(receipts[1].item.seq);
-        assert!(leases.rows.is_empty() && leases.deadlines.is_empty() && leases.per_topic.is_empty());
+        assert!(leases.rows.is_empty() && leases.ends.len() == 0 && leases.per_topic.is_empty());
     }
 
     #[test]
@@ -240,7 +257,7 @@ mod tests {
         let mut leases = Leases::default();
         leases.insert(row);
         assert_eq!((leases.len(), leases.get(Seq(1)).is_none(), leases.check()), (1, true, Ok(())));
-        assert_eq!(leases.position(Seq(2)).map(|at| (at.row, at.position)), Some((2, 1)));
+        assert_eq!(leases.find(Seq(2)).map(|(at, _)| (at.row, at.position)), Some((2, 1)));
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod forgotten_rows;
 mod generations;
 pub(crate) mod image;
 pub(crate) mod in_flight;
+mod lease_ends;
 mod leases;
 mod load_tallies;
 mod loaded_topics;
@@ -44,6 +45,7 @@ pub(crate) mod rates;
 pub(crate) mod ready;
 mod reserve;
 mod row_costs;
+mod spans;
 mod status;
 mod sweep;
 mod sweeper;
@@ -84,8 +86,8 @@ pub(crate) use self::{
 use self::{
     budget::Budget, changes::Changes, company::Company, dedupe_keys::DedupeKeys, disk_room::DiskRoom,
     fair_queue::FairQueue, generations::Generations, image::ShardImage, in_flight::InFlight, leases::Leases,
-    locates::Locates, operations::Operations, prefetches::Prefetches, row_costs::RowCosts, sweeper::Sweeps,
-    tenants::Tenants, tenure::Tenure, topics::TopicTable, vanished::Vanished,
+    locates::Locates, operations::Operations, prefetches::Prefetches, row_costs::RowCosts, spans::Spans,
+    sweeper::Sweeps, tenants::Tenants, tenure::Tenure, topics::TopicTable, vanished::Vanished,
 };
 use crate::{
     api::Settings,
@@ -107,6 +109,8 @@ pub(crate) struct OwnedShard {
     tenure: Tenure,
     /// Its time, which is never behind the fence's.
     time: ShardTime,
+    /// Steps of its time.
+    spans: Spans,
     /// Its topics, with their counts and windows.
     topics: TopicTable,
     /// Its open deliveries.
@@ -145,11 +149,11 @@ pub(crate) struct OwnedShard {
 
     /// The batch on its way to the store.
     in_flight: Option<InFlight>,
-    /// What calls with a request id have had beyond the share of enqueues.
+    /// The cost of calls with a request id beyond the share of enqueues.
     long_calls_owe: usize,
     /// The next batch is an empty one that shows whether the store commits.
     probe: bool,
-    /// What rows take.
+    /// The time that rows take.
     row_costs: RowCosts,
     /// Whether tenants share the batches.
     company: Company,
@@ -204,6 +208,7 @@ impl OwnedShard {
             settings,
             evicts_on: false,
             time: ShardTime::new(fence.marks.time, at),
+            spans: Spans::default(),
             topics,
             leases,
             reserved: FxHashSet::default(),
@@ -288,12 +293,12 @@ impl OwnedShard {
     }
 
     /// The open delivery of an item.
-    pub fn lease_of(&self, seq: Seq) -> Option<&LeaseEntry> {
-        self.leases.get(seq)
+    pub fn lease_of(&self, seq: Seq) -> Option<LeaseEntry> {
+        self.leases.find(seq).map(|found| self.leases.as_of_now(found))
     }
 
-    /// Open deliveries by their ends, behind one of them.
-    pub fn leases_behind(&self, after: (Timestamp, Seq)) -> impl Iterator<Item = &LeaseEntry> {
+    /// Open deliveries and their ends, by these, behind one of them.
+    pub fn leases_behind(&self, after: (Timestamp, Seq)) -> impl Iterator<Item = (Timestamp, &LeaseEntry)> {
         self.leases.behind(after)
     }
 
@@ -309,6 +314,7 @@ impl OwnedShard {
 
     /// An item changed: scans and reads under way may show its past.
     fn invalidate(&mut self, topic: TopicId, seq: Seq) {
+        self.spans.left(seq);
         self.sweeps.invalidate(seq);
         self.operations.invalidate(seq);
         self.changes.invalidate(seq);

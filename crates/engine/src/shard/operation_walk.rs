@@ -33,13 +33,13 @@ pub(super) fn leased(
 ) -> OperationPage {
     let mut items = Vec::new();
     let (mut looked_at, mut last) = (0, None);
-    for lease in leases.behind(after) {
+    for (deadline, lease) in leases.behind(after) {
         if looked_at == LEASES_MAX || items.len() == limit {
             let next = last.map(|(deadline, seq)| OperationCursor::Leases(deadline, seq));
             return OperationPage { id: OperationId::default(), items, next };
         }
         looked_at += 1;
-        last = Some((lease.deadline, lease.seq));
+        last = Some((deadline, lease.seq));
         if Some(lease.topic) == topic && lease.began <= as_of_batch {
             items.push(OperationItem {
                 topic: lease.topic,
@@ -50,7 +50,7 @@ pub(super) fn leased(
                 headers: Headers::new(),
                 place: Place::Leased {
                     delivery: lease.delivery(),
-                    deadline: lease.deadline,
+                    deadline,
                     consumer: lease.consumer.clone(),
                 },
             });

@@ -316,7 +316,7 @@ impl Operations {
         self.page.as_ref().map(|page| page.id)
     }
 
-    /// Whose it is.
+    /// The tenant of the page that waits.
     pub fn page_tenant(&self) -> Option<Namespace> {
         Some(self.get(self.page_of()?)?.row.spec.namespace.as_str().into())
     }

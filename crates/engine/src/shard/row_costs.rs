@@ -1,4 +1,4 @@
-//! What rows cost the database, by kind, and how a batch in which others wait is cut by that.
+//! The costs of rows, by kind, and how a batch in which others wait is cut by them.
 //!
 //! A thousand rows of a dear kind take a database as long as ten thousand of a cheap one, and whoever waits
 //! for a single row waits as long. So where tenants share a shard, a batch is as long as its rows take, by
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use forebay_store::Sweep;
 
-/// A batch in which others wait takes about so long at most. Who waits does so for two: the one on its way, and
-/// its own.
+/// A batch in which others wait takes about so long at most. They wait for two: the one on its way, and
+/// their own.
 const SHARED_BATCH: Duration = Duration::from_millis(20);
 /// Its rows have so long at least, however long the statements around them take.
 const SHARED_ROWS_MIN: Duration = Duration::from_millis(5);
@@ -22,7 +22,7 @@ pub(super) enum RowKind {
     Batch,
     /// The row of a topic, beside that of its first item.
     Topic,
-    /// What is remembered with a dedupe key or a request id, beside the items.
+    /// The memory of a dedupe key or a request id, beside the items.
     Key,
     /// 1,024 bytes of bodies.
     Kibibyte,
@@ -46,12 +46,12 @@ pub(super) enum RowKind {
     Retention,
     /// An item that an operation, or a caller, changes.
     Change,
-    /// What is seldom.
+    /// All that is seldom.
     Other,
 }
 
 impl RowKind {
-    /// What a sweep moves.
+    /// The rows that a sweep moves.
     pub const fn of_sweep(sweep: Sweep) -> Self {
         match sweep {
             Sweep::Due => Self::Due,
@@ -65,7 +65,7 @@ impl RowKind {
 const KINDS: usize = RowKind::Other as usize + 1;
 /// The first of those that are counted as rows.
 const FIRST_ROW: usize = RowKind::Item as usize;
-/// What each is taken to cost before a batch has shown it, in nanoseconds.
+/// The cost of each before a batch has shown it, in nanoseconds.
 const GUESSES: [f64; KINDS] =
     [2e6, 40e3, 20e3, 2e3, 20e3, 10e3, 15e3, 15e3, 60e3, 80e3, 50e3, 30e3, 30e3, 60e3, 30e3];
 /// The least and the most that one costs, in nanoseconds.
@@ -85,7 +85,7 @@ impl RowCounts {
     }
 }
 
-/// What rows took last, by kind.
+/// The time that rows took last, by kind.
 #[derive(Debug)]
 pub(super) struct RowCosts {
     /// In nanoseconds.
@@ -128,7 +128,7 @@ impl RowCosts {
         (self.budget() / 2.0 / self.nanos[RowKind::of_sweep(sweep) as usize]).max(1.0) as usize
     }
 
-    /// What rows cost a batch of so many units, all of which the cheapest kinds may use up one by one.
+    /// The prices in a batch of so many units, all of which the cheapest kinds may use up one by one.
     pub fn prices(&self, units: usize) -> Prices {
         let unit = self.budget() / units.max(1) as f64;
         let mut of = self.nanos.map(|nanos| (nanos / unit).round() as usize);
@@ -137,7 +137,7 @@ impl RowCosts {
     }
 }
 
-/// What rows cost, in units of which a batch has as many as it may have rows.
+/// The prices of rows, in units of which a batch has as many as it may have rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prices {
     of: [usize; KINDS],
@@ -176,7 +176,7 @@ mod tests {
 
     const ROWS: usize = 1_000;
 
-    /// So many rows of one kind.
+    /// Rows of one kind.
     fn rows(kind: RowKind, count: usize) -> RowCounts {
         let mut counts = RowCounts::default();
         counts.add(kind, count);

@@ -277,7 +277,7 @@ impl Sweeps {
         self.page.as_ref().map_or(0, |page| page.rows.len())
     }
 
-    /// Whose page waits for a batch.
+    /// The sweep whose page waits for a batch.
     pub fn page_sweep(&self) -> Option<Sweep> {
         self.page.as_ref().map(|page| page.sweep)
     }

@@ -10,7 +10,9 @@ mod tallies;
 use std::{collections::HashMap, time::Duration};
 
 use forebay_store::{DueRow, ShardTopology, Sweep};
-use forebay_types::{Body, ItemAttributes, Key, Namespace, Refusal, Timestamp, Topic, TopicId, TopicName};
+use forebay_types::{
+    Body, ItemAttributes, Key, Namespace, Refusal, Timestamp, Topic, TopicId, TopicName, Waits,
+};
 
 pub(crate) use self::{
     change::ChangeRequest,
@@ -133,8 +135,6 @@ pub(crate) struct AdmittedItem {
     pub priority: i32,
     /// Not delivered before this time.
     pub due: Option<Timestamp>,
-    /// `due` ends a delay from `enqueued_at`. It is no point in time that the caller named.
-    pub delayed: bool,
     /// What is known of it beside its place and its body.
     pub attributes: ItemAttributes,
     /// A second item with this key is not stored.
@@ -154,7 +154,7 @@ impl AdmittedItem {
         let before = std::mem::replace(&mut self.attributes.enqueued_at, now);
         let moved = |end: Timestamp| now.plus(end.since(before));
         self.attributes.expires_at = self.attributes.expires_at.map(moved);
-        if self.delayed {
+        if self.attributes.waits == Waits::Span {
             self.due = self.due.map(moved);
         }
     }
@@ -306,7 +306,8 @@ mod tests {
 
     #[test]
     fn spans_begin_when_a_shard_takes_the_item_and_a_named_time_stays() {
-        let mut item = AdmittedItem { delayed: true, ..item_due(500) };
+        let mut item = item_due(500);
+        item.attributes.waits = Waits::Span;
         item.attributes.expires_at = item_expiring(900).attributes.expires_at;
         item.admit(time(60_000));
         let AdmittedItem { due, attributes, .. } = item;

@@ -165,6 +165,7 @@ impl Reader for Connection {
             failures: 0,
             redrives: 0,
             updated_by: 0,
+            waits: forebay_types::Waits::Unsaid,
         };
         let key = Key { priority: 0, rank: i64::from(topic.0), seq };
         Ok(vec![ReadyRow { key, attributes, bytes: 32, body: (bodies >= 32).then_some(body) }])

@@ -3,7 +3,7 @@
 //! A server spends time on each column of each row. With sixteen columns instead of one, an item costs
 //! MariaDB a tenth more.
 
-use forebay_types::{DeliveryPolicy, Headers, ItemAttributes, Timestamp};
+use forebay_types::{DeliveryPolicy, Headers, ItemAttributes, Timestamp, Waits};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -32,6 +32,9 @@ pub(crate) struct PackedAttributes {
     /// What operations did with it.
     #[serde(skip)]
     pub(crate) operated: Operated,
+    /// For what it waits where it is scheduled. It follows behind that, if it is said.
+    #[serde(skip)]
+    pub(crate) waits: Waits,
 }
 
 /// What operations did with an item. It follows behind the rest, if there is anything: programs that do not
@@ -61,17 +64,19 @@ impl PackedAttributes {
     /// The column's value for these attributes, with the bytes of payload and headers.
     pub(crate) fn of(attributes: ItemAttributes, bytes: u32, headers: Headers) -> Result<Value, StoreError> {
         let ItemAttributes { enqueued_at, expires_at, lease_ms, max_attempts, policy, .. } = attributes;
-        let ItemAttributes { redrives, updated_by, .. } = attributes;
+        let ItemAttributes { redrives, updated_by, waits, .. } = attributes;
         let operated = Operated { redrives, updated_by };
-        Self { enqueued_at, expires_at, lease_ms, max_attempts, policy, bytes, headers, operated }.value()
+        Self { enqueued_at, expires_at, lease_ms, max_attempts, policy, bytes, headers, operated, waits }
+            .value()
     }
 
     fn value(self) -> Result<Value, StoreError> {
-        let operated = self.operated;
-        if operated == Operated::default() {
-            return pack::pack(&Versions::V1(self));
+        let (operated, waits) = (self.operated, self.waits);
+        match (operated == Operated::default(), waits) {
+            (true, Waits::Unsaid) => pack::pack(&Versions::V1(self)),
+            (false, Waits::Unsaid) => pack::pack(&(Versions::V1(self), operated)),
+            (_, waits) => pack::pack(&(Versions::V1(self), operated, waits)),
         }
-        pack::pack(&(Versions::V1(self), operated))
     }
 
     /// Decodes the column.
@@ -79,7 +84,11 @@ impl PackedAttributes {
         let wrong = |error| corrupt(format!("an item's attributes: {error}"));
         let (Versions::V1(mut attributes), rest) = postcard::take_from_bytes(bytes).map_err(wrong)?;
         if !rest.is_empty() {
-            attributes.operated = postcard::from_bytes(rest).map_err(wrong)?;
+            let (operated, rest) = postcard::take_from_bytes(rest).map_err(wrong)?;
+            attributes.operated = operated;
+            if !rest.is_empty() {
+                attributes.waits = postcard::from_bytes(rest).map_err(wrong)?;
+            }
         }
         Ok(attributes)
     }
@@ -107,6 +116,7 @@ impl PackedAttributes {
             failures,
             redrives: self.operated.redrives,
             updated_by: self.operated.updated_by,
+            waits: self.waits,
         }
     }
 }
@@ -129,6 +139,7 @@ mod tests {
             bytes: 9,
             headers: vec![("k".to_owned(), "vv".to_owned())],
             operated: Operated::default(),
+            waits: Waits::Unsaid,
         };
         assert_eq!(attributes, expected);
         assert_eq!(bytes_of(expected), stored);
@@ -159,6 +170,21 @@ mod tests {
             (again.operated.redrives, again.operated.updated_by, again.expires_at),
             (4, u32::MAX, None)
         );
+    }
+
+    #[test]
+    fn for_what_an_item_waits_follows_behind_that() {
+        let stored = b"\x00\xa0\x9c\x01\x00\x80\x89\x7a\x10\x00\x09\x00";
+        let before = PackedAttributes::unpack(stored).unwrap();
+        for (redrives, waits) in [(0, Waits::Span), (3, Waits::Span), (0, Waits::Point), (3, Waits::Unsaid)] {
+            let operated = Operated { redrives, updated_by: 0 };
+            let after = PackedAttributes { operated, waits, ..before.clone() };
+            let bytes = bytes_of(after.clone());
+            assert_eq!(PackedAttributes::unpack(&bytes).unwrap(), after);
+            // The programs before read the first parts, and no further.
+            let (Versions::V1(older), rest) = postcard::take_from_bytes(&bytes).unwrap();
+            assert_eq!((older, postcard::from_bytes(rest)), (before.clone(), Ok(operated)));
+        }
     }
 
     #[test]

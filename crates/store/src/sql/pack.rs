@@ -111,6 +111,7 @@ mod tests {
             failures: 1,
             redrives: 0,
             updated_by: 0,
+            waits: forebay_types::Waits::Unsaid,
         };
         let entry = |seq| LeaseEntry {
             seq: Seq(seq),

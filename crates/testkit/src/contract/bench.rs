@@ -160,6 +160,7 @@ fn attributes(expires_at: Option<Timestamp>, deliveries: u32) -> ItemAttributes 
         failures: 0,
         redrives: 0,
         updated_by: 0,
+        waits: forebay_types::Waits::Unsaid,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the sweeps read.
 
-use forebay_store::{Checkpoint, DueItem, ItemRow, Sweep};
-use forebay_types::{Seq, Timestamp};
+use forebay_store::{Checkpoint, DueItem, ItemRow, PutOff, Sweep};
+use forebay_types::{ItemAttributes, Seq, Timestamp, Waits};
 
 use super::{
     Subject,
@@ -39,6 +39,38 @@ pub async fn a_promotion_makes_ready(subject: Subject) {
     assert_eq!(bench.owner.ready_seqs(TOPIC).await, (1..=299).rev().collect::<Vec<u64>>());
     let left = bench.owner.reader.due(Sweep::Due, Timestamp::MIN, Timestamp::MAX, 10).await.expect("reads");
     assert_eq!(left.iter().map(|row| row.seq.0).collect::<Vec<_>>(), [300]);
+}
+
+/// It waits on with another time, and is found then alone.
+pub async fn what_is_put_off_is_due_later(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let items: Vec<ItemRow> = (1..=20).map(|seq| scheduled(seq, at(seq as i64))).collect();
+    bench.owner.commit(|batch| batch.inserts.clone_from(&items)).await;
+    let off = (1..=15).map(|seq| PutOff { seq: Seq(seq), from: at(seq as i64), to: at(100 + seq as i64) });
+    bench.owner.commit(|batch| batch.put_offs.extend(off)).await;
+    let rows = bench.owner.reader.due(Sweep::Due, Timestamp::MIN, Timestamp::MAX, 99).await.expect("reads");
+    let found: Vec<(Timestamp, u64)> = rows.iter().map(|row| (row.at, row.seq.0)).collect();
+    let expected = (16..=20).map(|seq| (at(seq), seq as u64));
+    assert_eq!(found, expected.chain((1..=15).map(|seq| (at(100 + seq), seq as u64))).collect::<Vec<_>>());
+    let DueItem::Scheduled(item) = &rows[5].item else { panic!("{:?}", rows[5]) };
+    assert_eq!(item.key.rank, at(101).as_micros(), "its place in the delivery order is the later time");
+}
+
+/// It is known of an item for what it waits.
+pub async fn a_delay_is_known_from_a_time(subject: Subject) {
+    let mut bench = Bench::new(subject).await;
+    let waiting = |seq, waits| {
+        let row = scheduled(seq, at(seq as i64));
+        ItemRow { attributes: ItemAttributes { waits, ..row.attributes }, ..row }
+    };
+    let items = [waiting(1, Waits::Unsaid), waiting(2, Waits::Span), waiting(3, Waits::Point)];
+    bench.owner.commit(|batch| batch.inserts.extend(items)).await;
+    let rows = bench.owner.reader.due(Sweep::Due, at(0), at(99), 9).await.expect("reads");
+    let waits = rows.iter().map(|row| match &row.item {
+        DueItem::Scheduled(item) => item.attributes.waits,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(waits.collect::<Vec<_>>(), [Waits::Unsaid, Waits::Span, Waits::Point]);
 }
 
 /// Its rows in `schedule` and `expiry` are deleted too.

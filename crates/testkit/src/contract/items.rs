@@ -24,6 +24,7 @@ pub async fn an_item_is_read_as_it_was_written(subject: Subject) {
             failures: 3,
             redrives: 0,
             updated_by: 0,
+            waits: forebay_types::Waits::Unsaid,
         },
         body: Body {
             payload: (0..=255).collect::<Vec<u8>>().into(),

@@ -92,7 +92,8 @@ macro_rules! store_contract {
                 settle: an_item_is_requeued, an_item_is_requeued_for_later, new_metadata_replaces_the_old,
                     many_are_requeued_at_once, the_last_failures_are_remembered,
                     an_item_becomes_a_dead_letter, an_item_returns_after_its_removal;
-                due: what_is_due_is_found, a_promotion_makes_ready, a_removed_item_is_no_longer_due,
+                due: what_is_due_is_found, what_is_put_off_is_due_later, a_delay_is_known_from_a_time,
+                    a_promotion_makes_ready, a_removed_item_is_no_longer_due,
                     expiries_are_found, the_next_time_is_read, checkpoints_are_kept;
                 retention: dead_letters_are_found_by_their_end, dead_letters_are_deleted,
                     dead_letters_are_kept_for_longer, a_dormant_topic_goes_with_its_last_dead_letter,

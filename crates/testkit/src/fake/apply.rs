@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use forebay_store::{Batch, Checkpoint, DeadLetter, DedupeEntry, DueKey, Requeue, TopicCounts, TopicRow};
+use forebay_store::{
+    Batch, Checkpoint, DeadLetter, DedupeEntry, DueKey, PutOff, Requeue, TopicCounts, TopicRow,
+};
 use forebay_types::{DeliveryPolicy, Failure, Seq, State, Timestamp, TopicId};
 
 use super::{
@@ -29,6 +31,9 @@ impl Tables {
         self.lease(batch, &mut done);
         for key in &batch.promotes {
             self.promote(*key, &mut done);
+        }
+        for row in &batch.put_offs {
+            self.put_off(*row, &mut done);
         }
         for requeue in &batch.requeues {
             self.requeue(requeue, &mut done);
@@ -160,6 +165,23 @@ impl Tables {
         done.topics.insert(row.topic);
         self.put(row);
         done.changes.push(Change::Promoted(seq));
+    }
+
+    fn put_off(&mut self, PutOff { seq, from, to }: PutOff, done: &mut Applied) {
+        done.items.insert(seq);
+        if !self.schedule.remove(&(from, seq)) {
+            done.violation("CONSERVATION", format!("item {} was put off without a schedule row", seq.0));
+        }
+        let Some(mut row) = self.take(seq).filter(|row| row.state == State::Scheduled) else {
+            return done
+                .violation("CONSERVATION", format!("item {} was put off and is not scheduled", seq.0));
+        };
+        if to <= from {
+            done.violation("TIME", format!("item {} was put off from {from:?} to {to:?}", seq.0));
+        }
+        row.key.rank = to.as_micros();
+        self.put(row);
+        done.changes.push(Change::PutOff(seq, to));
     }
 
     fn requeue(&mut self, requeue: &Requeue, done: &mut Applied) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use forebay_store::{DeadLetter, ItemRow, LeaseEntry, Requeue};
-use forebay_types::{Seq, TopicId};
+use forebay_types::{Seq, Timestamp, TopicId};
 
 /// One change of a committed batch, for the checks after a run.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub enum Change {
     Closed(LeaseEntry),
     /// A scheduled item became ready.
     Promoted(Seq),
+    /// A scheduled item is due later.
+    PutOff(Seq, Timestamp),
     /// An item returned to its topic.
     Requeued(Requeue),
     /// An item became a dead letter.

@@ -375,26 +375,24 @@ struct Summary<'a>(&'a [Change]);
 
 impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for change in self.0 {
-            match change {
-                Change::Inserted(row) => write!(f, "+{} ", row.key.seq.0)?,
-                Change::Leased(entry) => write!(f, "lease {}.{} ", entry.seq.0, entry.delivery())?,
-                Change::Moved(entry) => write!(f, "move {}.{} ", entry.seq.0, entry.delivery())?,
-                Change::Closed(entry) => write!(f, "close {}.{} ", entry.seq.0, entry.delivery())?,
-                Change::Promoted(seq) => write!(f, "promote {} ", seq.0)?,
-                Change::Requeued(requeue) => write!(f, "requeue {} ", requeue.seq.0)?,
-                Change::DeadLettered(letter) => write!(f, "dead {} ", letter.seq.0)?,
-                Change::DeadLetterDeleted(letter) => write!(f, "-dead {} ", letter.seq.0)?,
-                Change::Deleted(row) => write!(f, "-{} ", row.key.seq.0)?,
-                Change::Purged(row) => write!(f, "purge {} ", row.key.seq.0)?,
-                Change::DeadLetterPurged(seq) => write!(f, "purge dead {} ", seq.0)?,
-                Change::Cancelled(row) => write!(f, "cancel {} ", row.key.seq.0)?,
-                Change::DeadLetterCancelled(seq) => write!(f, "cancel dead {} ", seq.0)?,
-                Change::Redriven(row) => write!(f, "redrive {} ", row.key.seq.0)?,
-                Change::Updated(row) => write!(f, "update {} ", row.key.seq.0)?,
-                Change::Operated(row) => write!(f, "operate {} ", row.key.seq.0)?,
-            }
-        }
-        Ok(())
+        self.0.iter().try_for_each(|change| match change {
+            Change::Inserted(row) => write!(f, "+{} ", row.key.seq.0),
+            Change::Leased(entry) => write!(f, "lease {}.{} ", entry.seq.0, entry.delivery()),
+            Change::Moved(entry) => write!(f, "move {}.{} ", entry.seq.0, entry.delivery()),
+            Change::Closed(entry) => write!(f, "close {}.{} ", entry.seq.0, entry.delivery()),
+            Change::Promoted(seq) => write!(f, "promote {} ", seq.0),
+            Change::PutOff(seq, to) => write!(f, "put {} off until {to:?} ", seq.0),
+            Change::Requeued(requeue) => write!(f, "requeue {} ", requeue.seq.0),
+            Change::DeadLettered(letter) => write!(f, "dead {} ", letter.seq.0),
+            Change::DeadLetterDeleted(letter) => write!(f, "-dead {} ", letter.seq.0),
+            Change::Deleted(row) => write!(f, "-{} ", row.key.seq.0),
+            Change::Purged(row) => write!(f, "purge {} ", row.key.seq.0),
+            Change::DeadLetterPurged(seq) => write!(f, "purge dead {} ", seq.0),
+            Change::Cancelled(row) => write!(f, "cancel {} ", row.key.seq.0),
+            Change::DeadLetterCancelled(seq) => write!(f, "cancel dead {} ", seq.0),
+            Change::Redriven(row) => write!(f, "redrive {} ", row.key.seq.0),
+            Change::Updated(row) => write!(f, "update {} ", row.key.seq.0),
+            Change::Operated(row) => write!(f, "operate {} ", row.key.seq.0),
+        })
     }
 }

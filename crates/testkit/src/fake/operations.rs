@@ -112,7 +112,7 @@ impl Tables {
         if let Some(new) = &updated.attributes {
             let bytes = row.body.bytes() - row.body.metadata.len();
             let ItemAttributes { expires_at, updated_by, .. } = new.attributes;
-            let mut expected = row.attributes;
+            let mut expected = ItemAttributes { waits: new.attributes.waits, ..row.attributes };
             if updated.expires {
                 expected.expires_at = expires_at;
             }

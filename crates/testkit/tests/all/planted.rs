@@ -86,6 +86,7 @@ engine! {
     an_unknown_head_taken_for_none: OutstandingIgnored in Crashes breaks "PRIORITY";
     an_expired_item_delivered: ExpiryIgnored in Crashes | TakeOvers | Rollbacks breaks "TIME";
     an_item_that_is_due_too_early: DueEarly in Quiet breaks "TIME";
+    spans_that_a_step_of_the_clock_ends: SpansEndWithAStep in Clocks breaks "TIME";
     a_dead_letter_that_is_deleted_too_early: RetentionCutShort in Quiet breaks "TIME";
     a_poisoned_row_that_fails_others: PoisonFailsAll in Rollbacks breaks "BATCH-ATTRIBUTION";
     a_refused_row_told_before_the_fence_is_read: RefusedUnread in Stalls | TakeOvers

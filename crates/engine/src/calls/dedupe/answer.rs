@@ -85,7 +85,7 @@ pub(super) fn duplicates(core: &mut Core, part: ShardEnqueue, lookup: DedupeLook
     let now = core.slots.owned(index).map_or(now, |shard| shard.key_time(now));
     let window =
         core.settings.dedupe_window(core.policies.settings.dedupe_window(&part.namespace), &part.namespace);
-    let known = AllKnown::new(hits, |at| at.plus(window) > now);
+    let known = AllKnown::new(hits, |at| core.time.elapsed(at, now) < window);
     if let Some(request) = &part.request
         && let Some(first) = known.request(request)
     {

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use forebay_store::{DueItem, LeaseEntry, ShardTopology, Sweep};
 use forebay_types::{Monotonic, Namespace, Seq, State, TopicName};
+use rustc_hash::FxHashSet;
 
 use crate::{
     planted::{Bug, on},
@@ -95,9 +96,11 @@ impl OwnedShard {
         let mut duplicates = Vec::new();
         done.iter().for_each(|planned| self.apply(planned, &mut duplicates));
         self.apply_changes(&mut done);
+        self.scheduled(&batch);
         self.sweeps.apply(&batch);
         batch.operation_deletes.iter().for_each(|id| self.operations.forget(*id));
-        let expired = batch.page.take().map(|page| self.apply_page(page, at)).unwrap_or_default();
+        let page = batch.page.take();
+        let expired = page.map(|page| self.apply_page(page, &batch.put_offs, at)).unwrap_or_default();
         let shared = !done.is_empty() || self.waiting_rows() > 0;
         let operated = batch.operation.take().map(|page| self.apply_operation(page, shared, at));
         self.evict();
@@ -239,7 +242,12 @@ impl OwnedShard {
     }
 
     /// A sweep's page was committed. Returns how many items expired, by namespace.
-    fn apply_page(&mut self, mut planned: PlannedPage, at: Monotonic) -> BTreeMap<Namespace, u64> {
+    fn apply_page(
+        &mut self,
+        mut planned: PlannedPage,
+        put_off: &FxHashSet<Seq>,
+        at: Monotonic,
+    ) -> BTreeMap<Namespace, u64> {
         let (mut moved, mut expired, mut left_some) = (0, BTreeMap::new(), false);
         let (sweep, rows) = (planned.page.sweep, std::mem::take(&mut planned.page.rows));
         for (row, done) in rows.into_iter().zip(&planned.done) {
@@ -249,6 +257,11 @@ impl OwnedShard {
             }
             moved += 1;
             match (sweep, row.item) {
+                (Sweep::Due, _) if put_off.contains(&row.seq) => {
+                    moved -= 1;
+                    self.operations.invalidate(row.seq);
+                    self.changes.invalidate(row.seq);
+                }
                 (Sweep::Due, DueItem::Scheduled(item) | DueItem::Ready(item)) => {
                     self.invalidate(row.topic, row.seq);
                     let (key, item) = ReadyItem::from_row(item);

@@ -17,6 +17,7 @@ use crate::{
         in_flight::{Claims, EarliestAdded, InFlight, Planned, PlannedOperation, PlannedPage},
         leases::LeasePosition,
         row_costs::{Prices, RowCounts, RowKind},
+        spans,
         work::{ChangeRequest, SettleRequest, SweepPage, removal},
     },
 };
@@ -43,13 +44,13 @@ pub(super) struct BatchBuilder<'a> {
     pub rows_max: usize,
     /// The most room on the disk that it may need.
     pub allowed: Need,
-    /// What rows cost.
+    /// The prices of its rows.
     pub prices: Prices,
     /// Rows so far.
     pub rows: usize,
-    /// What they cost. The batch may cost as much as it may have rows.
+    /// Their cost so far. The batch may cost as much as it may have rows.
     pub spent: usize,
-    /// What rows these are.
+    /// Their number by kind.
     counts: RowCounts,
     /// Bytes of new items so far.
     pub bytes: usize,
@@ -252,7 +253,7 @@ impl<'a> BatchBuilder<'a> {
         self.spent += self.prices.of_bytes(bytes);
     }
 
-    /// What may be spent until the batch has cost so much.
+    /// The rest that may be spent until the batch has cost so much.
     pub fn left(&self, most: usize) -> usize {
         most.saturating_sub(self.spent)
     }
@@ -377,6 +378,8 @@ impl<'a> BatchBuilder<'a> {
             operation_deletes: self.batch.operation_deletes.clone(),
             lowered,
             added: self.added,
+            scheduled: spans::scheduled(&self.batch, &self.shard.spans),
+            put_offs: self.batch.put_offs.iter().map(|row| row.seq).collect(),
         };
         let (atomic, rows) = (in_flight.is_atomic(), in_flight.rows);
         self.shard.in_flight = Some(in_flight);

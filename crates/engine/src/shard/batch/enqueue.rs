@@ -78,14 +78,14 @@ pub(super) fn price_at_most(prices: &Prices, cost: Cost) -> usize {
     cost.rows * each.iter().sum::<usize>() + prices.of_bytes(cost.bytes)
 }
 
-/// What the call whose turn it is costs a batch, if it has a request id. Otherwise nothing.
+/// The cost of the call whose turn it is, if it has a request id. Otherwise nothing.
 pub(super) fn price_of_first_call(builder: &mut BatchBuilder<'_>) -> usize {
     let OwnedShard { enqueues, topics, .. } = &mut *builder.shard;
     let prices = ItemPrices { prices: builder.prices, topics, new_topics: &builder.new_topics };
     enqueues.first().filter(|part| part.request.is_some()).map_or(0, |part| prices.of(part).sum())
 }
 
-/// What new items cost a batch.
+/// Knows the prices of new items.
 #[derive(Clone, Copy)]
 struct ItemPrices<'a> {
     prices: Prices,
@@ -115,7 +115,7 @@ impl ItemPrices<'_> {
 /// What is left of a batch for new items.
 #[derive(Debug, Clone, Copy)]
 struct Room {
-    /// What may be spent.
+    /// As much may be spent.
     left: usize,
     bytes: usize,
     /// The batch has no new item yet.
@@ -152,7 +152,12 @@ impl Room {
     }
 }
 
-fn add(builder: &mut BatchBuilder<'_>, part: ShardEnqueue, topics_of: TopicsOf<'_>) {
+fn add(builder: &mut BatchBuilder<'_>, mut part: ShardEnqueue, topics_of: TopicsOf<'_>) {
+    if let Some(before) = builder.shard.spans.stepped_at() {
+        // Its spans begin now: the time has stepped since it was admitted.
+        let early = part.items.iter_mut().filter(|item| item.attributes.enqueued_at <= before);
+        early.for_each(|item| item.admit(builder.moment.now));
+    }
     let mut results = Vec::with_capacity(part.items.len());
     for index in delivery_order(&part.items) {
         let item = &part.items[index];

@@ -1,7 +1,7 @@
 //! Deliveries that begin, and the lease log that holds them.
 
 use forebay_store::{ItemRow, LeaseEntry};
-use forebay_types::{ItemAttributes, State};
+use forebay_types::{ItemAttributes, Seq, State};
 use rand::RngExt;
 
 use super::builder::BatchBuilder;
@@ -110,9 +110,10 @@ pub(super) fn compact(builder: &mut BatchBuilder<'_>) {
     }
     let Some(row) = builder.shard.leases.sparse() else { return };
     let open = row.entries.iter().zip(&row.open).filter(|(_, open)| **open).map(|(lease, _)| lease);
-    let moving: Vec<LeaseEntry> = open.filter(|lease| !builder.claims.contains(lease.seq)).cloned().collect();
-    for lease in moving {
-        let Some(position) = builder.shard.leases.position(lease.seq) else {
+    let moving: Vec<Seq> = open.map(|lease| lease.seq).filter(|seq| !builder.claims.contains(*seq)).collect();
+    for seq in moving {
+        let leases = &builder.shard.leases;
+        let Some((position, lease)) = leases.find(seq).map(|found| (found.0, leases.as_of_now(found))) else {
             broken("an open delivery has its position");
             continue;
         };

@@ -56,6 +56,7 @@ impl OwnedShard {
         let BuildContext { moment, rng, topics_of, topics_left, waiting, set } = context;
         let moment = self.time.moment(moment);
         self.note_company(moment);
+        self.note_numbers();
         let Some(allowed) = self.disk.allowed(moment.at) else {
             self.disk.set_barren(moment.at);
             return Built::nothing();

@@ -145,13 +145,13 @@ pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
     let leases = &builder.shard.leases;
     // The node that took the call has compared the namespace with the receipt's. Here it is the item's own.
     let topics = &builder.shard.topics;
-    let is_own = |lease: &&LeaseEntry| {
+    let is_own = |lease: &LeaseEntry| {
         topics.get(lease.topic).is_none_or(|topic| topic.name.namespace == request.namespace)
     };
-    let lease = leases.get(receipt.item.seq).filter(is_own).filter(|lease| {
+    let found = leases.find(receipt.item.seq).filter(|(_, lease)| is_own(lease)).filter(|(_, lease)| {
         lease.delivery() == receipt.delivery && lease.nonce == receipt.nonce || on(Bug::StaleReceipt)
     });
-    let (Some(lease), Some(position)) = (lease.cloned(), leases.position(receipt.item.seq)) else {
+    let Some((position, lease)) = found.map(|found| (found.0, leases.as_of_now(found))) else {
         builder.stale.push(request);
         return;
     };
@@ -185,7 +185,7 @@ pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
     })));
 }
 
-/// What an end, or an extension, does in the store.
+/// The kind of row that an end, or an extension, is in the store.
 const fn row_kind(effect: &SettleEffect) -> RowKind {
     match effect {
         SettleEffect::Deleted => RowKind::Deletion,

@@ -1,6 +1,7 @@
-//! The sweep of due items: items that waited for their time become ready.
+//! The sweep of due items: items that waited for their time become ready. Where a step of the shard's time has
+//! made the row of a delay due too early, that is put off.
 
-use forebay_store::DueKey;
+use forebay_store::{DueKey, PutOff, Sweep};
 
 use super::builder::{BatchBuilder, PageShare};
 use crate::shard::work::SweepPage;
@@ -23,9 +24,15 @@ pub(super) fn promote(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageS
         }
         room -= 1;
         share.done.push(true);
+        builder.claims.insert(seq);
+        // Its delay began before the time stepped.
+        if let Some(to) = builder.shard.spans.moved(row).filter(|due| *due > builder.moment.now) {
+            builder.batch.put_offs.push(PutOff { seq, from: row.at, to });
+            builder.added.add(Sweep::Due, to);
+            continue;
+        }
         builder.batch.promotes.push(DueKey { at: row.at, seq });
         builder.count(row.topic, 1, -1, 0);
-        builder.claims.insert(seq);
     }
     share
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use forebay_store::{DueKey, NewAttributes, OperationUpdate, Sweep, UpdatedRow};
-use forebay_types::{ItemAttributes, ItemId, Key, Reason, Refusal, Schedule, State, Timestamp};
+use forebay_types::{ItemAttributes, ItemId, Key, Reason, Refusal, Schedule, State, Timestamp, Waits};
 
 use super::builder::BatchBuilder;
 use crate::{
@@ -132,7 +132,16 @@ pub(super) fn write(
     let moved = i64::from(is_scheduled) - i64::from(was_scheduled);
     builder.count(topic, -moved, moved, 0);
     let updated_by = mark.unwrap_or(item.attributes.updated_by);
-    let attributes = ItemAttributes { expires_at: target.expires_at, updated_by, ..item.attributes };
+    let waits = match (wanted.schedule, item.attributes.waits, item.attributes.deliveries) {
+        // It goes without saying.
+        (Some(Schedule::Delay(_)), Waits::Unsaid, 1..) | (Some(Schedule::After(_)), Waits::Unsaid, 0) => {
+            Waits::Unsaid
+        }
+        (Some(Schedule::Delay(_)), ..) => Waits::Span,
+        (Some(Schedule::After(_)), ..) => Waits::Point,
+        (Some(Schedule::Now) | None, waits, _) => waits,
+    };
+    let attributes = ItemAttributes { expires_at: target.expires_at, updated_by, waits, ..item.attributes };
     let expires = wanted.ttl.is_some();
     if expires {
         if let Some(at) = item.attributes.expires_at {
@@ -149,7 +158,7 @@ pub(super) fn write(
         state: target.state,
         schedules: is_scheduled && !stays,
         metadata,
-        attributes: (expires || mark.is_some()).then(|| NewAttributes {
+        attributes: (expires || mark.is_some() || waits != item.attributes.waits).then(|| NewAttributes {
             attributes,
             bytes: rest,
             headers: item.headers.clone(),

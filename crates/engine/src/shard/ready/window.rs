@@ -243,6 +243,7 @@ mod tests {
                 failures: 0,
                 redrives: 0,
                 updated_by: 0,
+                waits: forebay_types::Waits::Unsaid,
             },
             bytes: 0,
             body: None,

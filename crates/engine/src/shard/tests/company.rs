@@ -4,7 +4,7 @@ use super::*;
 
 /// As many as a batch has rows.
 const ROWS: usize = 1_000;
-/// What a batch takes beside its rows, in microseconds.
+/// The time that a batch takes beside its rows, in microseconds.
 const OVERHEAD: u64 = 2_000;
 
 /// A shard whose items go back and forth, until it knows that a nack takes so many microseconds. All are
@@ -29,7 +29,7 @@ fn shard_of_nacks(micros: u64) -> (OwnedShard, Vec<Receipt>) {
 fn lease_again(shard: &mut OwnedShard) -> Vec<Receipt> {
     let part = share(1, reserve(shard, T, ROWS));
     let bodies = shard.lease(part, 1).into_iter().map(|seq| (seq, Body::default())).collect();
-    shard.bodies_read(1, Some(bodies));
+    shard.bodies_read(1, Some(bodies), at(0));
     receipts(&run(shard, 0).1)
 }
 

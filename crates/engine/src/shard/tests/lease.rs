@@ -266,7 +266,7 @@ fn a_sparse_lease_row_moves_to_the_next_batch() {
     assert_eq!(batch.lease_changes, [LeaseChange { id: 2, partly: true, open: Vec::new() }]);
     assert_eq!(batch.leases.len(), 2);
     assert!(receipts.iter().all(|receipt| shard.is_open(receipt)), "the deliveries go on");
-    let rows = receipts.iter().map(|receipt| shard.leases.position(receipt.item.seq).unwrap().row);
+    let rows = receipts.iter().map(|receipt| shard.leases.find(receipt.item.seq).unwrap().0.row);
     assert_eq!(rows.collect::<Vec<_>>(), [batch.number, batch.number]);
     assert!(shard.leases.sparse().is_none());
 }

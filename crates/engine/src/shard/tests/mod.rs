@@ -19,6 +19,7 @@ mod operations_failed;
 mod prefetch;
 mod retention;
 mod settle;
+mod spans;
 mod sweep;
 mod tallies;
 mod topic_settings;
@@ -32,7 +33,7 @@ use forebay_store::{
 };
 use forebay_types::{
     Body, DeliveryPolicy, Incarnation, ItemAttributes, ItemId, Key, Monotonic, Receipt, Seq, ShardId,
-    Timestamp, TopicId, TopicName,
+    Timestamp, TopicId, TopicName, Waits,
 };
 use rand::{SeedableRng, rngs::StdRng};
 
@@ -48,10 +49,8 @@ use super::{
         TalliesAfter, TallyRows, WaitingPolls,
     },
 };
-use crate::{
-    api::{NackAction, Settings, SettingsTable},
-    clock::Moment,
-};
+use crate::api::{NackAction, Settings, SettingsTable};
+use crate::clock::Moment;
 
 /// The shard of all tests.
 pub(super) const SHARD: ShardId = ShardId(1);
@@ -138,6 +137,7 @@ pub(super) fn attributes() -> ItemAttributes {
         failures: 0,
         redrives: 0,
         updated_by: 0,
+        waits: Waits::Unsaid,
     }
 }
 
@@ -149,7 +149,6 @@ pub(super) fn item(priority: i32) -> AdmittedItem {
         topic: "t".into(),
         priority,
         due: None,
-        delayed: false,
         attributes: attributes(),
         dedupe: None,
         pinned: false,

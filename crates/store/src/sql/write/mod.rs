@@ -5,6 +5,7 @@ mod dedupe;
 mod insert;
 mod lease;
 mod operations;
+mod put_off;
 mod remove;
 mod requeue;
 mod times;
@@ -24,6 +25,7 @@ pub(crate) fn statements(
     all.extend(insert::items(&batch.inserts, statement_bytes)?);
     all.extend(lease::begin(batch)?);
     all.extend(remove::promote(batch, dialect));
+    all.extend(put_off::items(batch, dialect, statement_bytes));
     all.extend(requeue::requeue(batch, dialect, statement_bytes)?);
     all.extend(remove::dead_letters(batch, dialect)?);
     all.extend(remove::delete(batch, dialect));

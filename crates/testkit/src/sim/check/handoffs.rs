@@ -46,6 +46,7 @@ fn is_readied(phase: &Phase) -> bool {
         matches!(
             change,
             Change::Promoted(_)
+                | Change::PutOff(..)
                 | Change::Requeued(_)
                 | Change::Redriven(_)
                 | Change::Updated(_)

@@ -222,6 +222,7 @@ fn next(item: &Item, batch: &crate::fake::Committed, changes: Vec<Change>) -> Ph
             Change::Leased(entry) | Change::Moved(entry) => phase.lease = Some(entry.clone()),
             Change::Closed(_) => phase.lease = None,
             Change::Promoted(_) => phase.location = Location::Ready,
+            Change::PutOff(_, to) => phase.key.rank = to.as_micros(),
             Change::Requeued(requeue) => {
                 (phase.location, phase.key.rank) = (of(requeue.state), requeue.rank);
                 replace(&mut phase.metadata, requeue.metadata.as_deref());
@@ -260,7 +261,7 @@ fn seq_of(change: &Change) -> forebay_types::Seq {
         | Change::Operated(row) => row.key.seq,
         Change::DeadLetterPurged(seq) | Change::DeadLetterCancelled(seq) => *seq,
         Change::Leased(entry) | Change::Moved(entry) | Change::Closed(entry) => entry.seq,
-        Change::Promoted(seq) => *seq,
+        Change::Promoted(seq) | Change::PutOff(seq, _) => *seq,
         Change::Requeued(requeue) => requeue.seq,
         Change::DeadLettered(letter) | Change::DeadLetterDeleted(letter) => letter.seq,
     }

@@ -18,6 +18,7 @@ mod pages;
 mod ranks;
 mod record;
 mod settlements;
+mod spans;
 mod times;
 mod updates;
 mod waiters;
@@ -37,6 +38,7 @@ pub fn check(record: &RunRecord) -> Vec<Finding> {
     changes::check(record, &items, &mut found);
     updates::check(record, &items, &mut found);
     times::check(record, &items, &mut found);
+    spans::check(record, &items, &mut found);
     handoffs::check(&items, &mut found);
     answers::check(record, &mut found);
     asked::check(record, &items, &mut found);

@@ -219,11 +219,16 @@ fn clocks(engine: &Status, live: &mut Live) -> Markup {
     let offset = owned.map(|shard| shard.clock_offset_micros).max_by_key(|offset| offset.unsigned_abs());
     let offset = Duration::from_micros(offset.unwrap_or(0).unsigned_abs());
     let class = if offset >= Duration::from_secs(1) { "bad" } else { "" };
+    let stepped = Duration::from_micros(engine.clock_stepped_micros);
     html! {
         div.figure {
             small { "clock against servers" }
             b { (live.word("figure-clock", class, span(offset))) }
-            small { "the furthest of its shards" }
+            @if stepped.is_zero() {
+                small { "the furthest of its shards" }
+            } @else {
+                small { "its time stepped by " (span(stepped)) " since the start" }
+            }
         }
     }
 }

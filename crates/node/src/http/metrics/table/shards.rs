@@ -42,7 +42,14 @@ pub const SHARDS: &[Metric] = &[
         Kind::Gauge,
         "forebay_clock_offset_seconds",
         &[("server", SERVERS)],
-        "How far the database server's clock is ahead of node time, 0 if this node does not know it",
+        "How far the database server's clock is ahead of node time, with SQLite the machine's, 0 if this node \
+         does not know it",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_clock_steps_total",
+        &[],
+        "Times that node time stepped forward with the clocks that it follows, by more than five seconds",
     ),
     metric(
         Kind::Histogram,
