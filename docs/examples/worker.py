@@ -71,6 +71,27 @@ def handle(item):
     print("handling", item.payload.decode(), "attempt", item.attempt)
 
 
+def reason_of(error):
+    """The text of an error, as a server takes it: the names of files may have bytes that are not UTF-8."""
+    text = f"{type(error).__name__}: {error}"
+    # A server keeps 1 KiB, and cuts what is longer.
+    return text[:1024].encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def settled(what, results):
+    """Looks at each result of an ack or a nack. Returns how many were done."""
+    done = 0
+    for result in results:
+        # LEASE_LOST: the handler took too long, or the answer to an earlier call was lost.
+        if result.HasField("error"):
+            print(f"not {what}:", why(result.error))
+        else:
+            done += 1
+            if result.delay_cut:
+                print(f"{what}, and tried again earlier: the item expires")
+    return done
+
+
 def consume(queue, number):
     done = 0
     while done < number:
@@ -88,17 +109,14 @@ def consume(queue, number):
                 handle(item)
                 acks.append(pb.Ack(receipt=item.receipt))
             except Exception as error:
-                nacks.append(pb.Nack(receipt=item.receipt, delay=Duration(seconds=5), reason=str(error)))
+                delay = Duration(seconds=5)
+                nacks.append(pb.Nack(receipt=item.receipt, delay=delay, reason=reason_of(error)))
         if acks:
             results = repeated(queue.Ack, pb.AckRequest(namespace=NAMESPACE, acks=acks)).results
-            for result in results:
-                # LEASE_LOST: the handler took too long, or the answer to an earlier ack was lost.
-                if result.HasField("error"):
-                    print("not acked:", why(result.error))
-                else:
-                    done += 1
+            done += settled("acked", results)
         if nacks:
-            repeated(queue.Nack, pb.NackRequest(namespace=NAMESPACE, nacks=nacks))
+            results = repeated(queue.Nack, pb.NackRequest(namespace=NAMESPACE, nacks=nacks)).results
+            settled("nacked", results)
 
 
 def main():

@@ -206,7 +206,8 @@ impl Worker {
             Verb::Ack => self.client.ack(receipts.to_vec()).await,
             Verb::Nack => {
                 let nack = |receipt| Nack::new(receipt, NackAction::Fail(None));
-                self.client.nack(receipts.iter().map(nack).collect()).await
+                let results = self.client.nack(receipts.iter().map(nack).collect()).await;
+                results.map(|results| results.into_iter().map(|result| result.map(drop)).collect())
             }
             Verb::Extend(lease) => {
                 let results = self.client.extend_lease(receipts.to_vec(), Some(lease)).await;

@@ -122,7 +122,7 @@ pub use calls::{
     explain::{Blocker, Explained},
     history::{History, HistoryLine, HistoryQuery, HistorySeries},
     items::{CancelQuery, Death, FailedDelivery, ItemList, ItemListQuery, ItemState, Lease, StoredItem},
-    nack::{Nack, NackAction},
+    nack::{Nack, NackAction, Nacked},
     namespaces::{DeletedNamespace, NamespaceFigures, NamespaceList, NamespaceReport},
     operation_update::OperationUpdate,
     operations::{

@@ -74,6 +74,8 @@ pub enum Bug {
     MaxBytesIgnored,
     /// A dead letter does not say why.
     ReasonForgotten,
+    /// An item that fails waits for longer than it lives.
+    DelayPastExpiry,
     /// A failure is not among the last ones of its item.
     FailureForgotten,
     /// A page of active topics has wrong times.
@@ -122,6 +124,8 @@ pub enum Bug {
     UndoneCounted,
     /// What a batch counts of items is counted twice in memory.
     CountedTwice,
+    /// Items that expire are not counted.
+    ExpiredNotCounted,
     /// Topics are folded before their tallies are read.
     FoldedUnread,
     /// A topic that is forgotten takes along what it counted.

@@ -2,6 +2,7 @@
 
 use std::time::UNIX_EPOCH;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use forebay_client::Timestamp;
 
 /// A point in time in the format of RFC 3339.
@@ -10,6 +11,11 @@ pub fn time(text: &str) -> Result<Timestamp, String> {
     let since = time.duration_since(UNIX_EPOCH).map_err(|_| "it is before 1970".to_owned())?;
     let micros = i64::try_from(since.as_micros()).map_err(|_| "it is too late".to_owned())?;
     Ok(Timestamp::from_micros(micros))
+}
+
+/// A text for people. What is not Unicode in it is replaced.
+pub fn free_text() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(|text| text.to_string_lossy().into_owned())
 }
 
 /// A name and a value.

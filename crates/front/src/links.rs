@@ -1,7 +1,7 @@
 //! The way to other nodes.
 
 use async_trait::async_trait;
-use forebay_engine::{EnqueueCall, Enqueued, ExtendOf, NackOf};
+use forebay_engine::{EnqueueCall, Enqueued, ExtendOf, NackOf, Settlement};
 use forebay_types::{Namespace, Receipt, Refusal, Timestamp};
 
 /// Why another node did not answer.
@@ -25,9 +25,9 @@ pub trait Links: Send + Sync + 'static {
     /// Stores items in the one shard that [`EnqueueCall::only`] names.
     async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<Enqueued>;
     /// Ends deliveries of one shard.
-    async fn ack(&self, owner: &str, namespace: Namespace, acks: Vec<Receipt>) -> Answers<()>;
+    async fn ack(&self, owner: &str, namespace: Namespace, acks: Vec<Receipt>) -> Answers<Settlement>;
     /// Gives items of one shard back.
-    async fn nack(&self, owner: &str, namespace: Namespace, nacks: Vec<NackOf>) -> Answers<()>;
+    async fn nack(&self, owner: &str, namespace: Namespace, nacks: Vec<NackOf>) -> Answers<Settlement>;
     /// Moves the ends of leases of one shard.
     async fn extend_lease(
         &self,

@@ -1,6 +1,6 @@
 //! Ack, nack and lease extension: each member goes to the shard that its receipt names.
 
-use forebay_engine::{Avoid, Engine, ExtendOf, NackOf, Notice};
+use forebay_engine::{Avoid, Engine, ExtendOf, NackOf, Notice, Settled, Settlement};
 use forebay_types::{Namespace, Receipt, Refusal, ShardId, Timestamp};
 
 use crate::{
@@ -20,18 +20,13 @@ pub(crate) struct Ack<'a> {
 
 impl Verb for Ack<'_> {
     type Member = Receipt;
-    type Answer = ();
+    type Answer = Settlement;
 
-    async fn here(
-        &self,
-        acks: Vec<Receipt>,
-        _avoid: Avoid,
-        notice: Notice,
-    ) -> Result<Vec<Result<(), Refusal>>, Refusal> {
+    async fn here(&self, acks: Vec<Receipt>, _avoid: Avoid, notice: Notice) -> Result<Vec<Settled>, Refusal> {
         self.engine.ack(self.namespace.clone(), acks, Some(notice)).await
     }
 
-    async fn there(&self, owner: &str, _shard: ShardId, acks: Vec<Receipt>) -> Answers<()> {
+    async fn there(&self, owner: &str, _shard: ShardId, acks: Vec<Receipt>) -> Answers<Settlement> {
         self.links.ack(owner, self.namespace.clone(), acks).await
     }
 }
@@ -48,18 +43,13 @@ pub(crate) struct Nack<'a> {
 
 impl Verb for Nack<'_> {
     type Member = NackOf;
-    type Answer = ();
+    type Answer = Settlement;
 
-    async fn here(
-        &self,
-        nacks: Vec<NackOf>,
-        _avoid: Avoid,
-        notice: Notice,
-    ) -> Result<Vec<Result<(), Refusal>>, Refusal> {
+    async fn here(&self, nacks: Vec<NackOf>, _avoid: Avoid, notice: Notice) -> Result<Vec<Settled>, Refusal> {
         self.engine.nack(self.namespace.clone(), nacks, Some(notice)).await
     }
 
-    async fn there(&self, owner: &str, _shard: ShardId, nacks: Vec<NackOf>) -> Answers<()> {
+    async fn there(&self, owner: &str, _shard: ShardId, nacks: Vec<NackOf>) -> Answers<Settlement> {
         self.links.nack(owner, self.namespace.clone(), nacks).await
     }
 }

@@ -188,7 +188,7 @@ pub struct DeadLetter {
     pub deliveries: u32,
     /// Failed deliveries so far.
     pub failures: u32,
-    /// `nacked`, `lease ended` or `dead-lettered`.
+    /// `nacked`, `lease ended`, `dead-lettered` or `expired while failing`.
     pub reason: String,
     /// The error text of the last nack. May be empty.
     pub last_error: String,

@@ -46,7 +46,7 @@ pub struct DeathRow {
     pub died_at: Timestamp,
     /// The former item.
     pub seq: Seq,
-    /// `nacked`, `lease ended` or `dead-lettered`.
+    /// `nacked`, `lease ended`, `dead-lettered` or `expired while failing`.
     pub cause: String,
     /// The beginning of the text of the last nack. May be empty.
     pub last_error: String,
@@ -55,7 +55,7 @@ pub struct DeathRow {
 /// How an item became a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Death {
-    /// `nacked`, `lease ended` or `dead-lettered`.
+    /// `nacked`, `lease ended`, `dead-lettered` or `expired while failing`.
     pub reason: String,
     /// The text of the last nack. May be empty.
     pub last_error: String,

@@ -244,7 +244,7 @@ pub struct DeadRow {
     pub died_at: Timestamp,
     /// The former item. Its rank is the time of the death.
     pub item: ReadyRow,
-    /// `nacked`, `lease ended` or `dead-lettered`.
+    /// `nacked`, `lease ended`, `dead-lettered` or `expired while failing`.
     pub cause: String,
     /// The text of the last nack. May be empty.
     pub last_error: String,

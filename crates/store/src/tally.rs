@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// in none of these numbers: deliveries that began are those that ended and those that are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
-    /// Items that were enqueued.
+    /// Items that were enqueued, or came from the dead letters of another topic.
     pub enqueued: i64,
     /// Deliveries that were acked.
     pub acked: i64,
@@ -21,12 +21,35 @@ pub struct Tally {
     pub returned: i64,
     /// Items that became dead letters.
     pub dead_lettered: i64,
+    /// Items whose time to live was over. It is packed behind all else: see [`Exits`].
+    #[serde(skip)]
+    pub expired: i64,
+    /// Items and dead letters that were removed otherwise: cancelled, purged, deleted, or gone to another topic.
+    /// It is packed behind all else: see [`Exits`].
+    #[serde(skip)]
+    pub removed: i64,
 }
+
+/// What of a tally is packed behind all else, since programs of before do not know it.
+pub(crate) type Exits = (i64, i64);
 
 impl Tally {
     /// Deliveries that have ended.
     pub const fn ended(&self) -> i64 {
         self.acked + self.consumed + self.failed + self.returned
+    }
+
+    /// Items that came in and have not left. Dead letters are among them.
+    pub const fn present(&self) -> i64 {
+        self.enqueued - self.acked - self.consumed - self.expired - self.removed
+    }
+
+    pub(crate) const fn exits(&self) -> Exits {
+        (self.expired, self.removed)
+    }
+
+    pub(crate) const fn with_exits(self, (expired, removed): Exits) -> Self {
+        Self { expired, removed, ..self }
     }
 }
 
@@ -38,6 +61,8 @@ impl AddAssign for Tally {
         self.failed += other.failed;
         self.returned += other.returned;
         self.dead_lettered += other.dead_lettered;
+        self.expired += other.expired;
+        self.removed += other.removed;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Timestamp;
+use crate::{Timestamp, cut_text};
 
 /// How a delivery failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -16,12 +16,39 @@ pub enum FailureCause {
 }
 
 impl FailureCause {
-    /// Its name, as it is stored with dead letters and told to callers.
+    /// Its name, as it is told to callers.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Nacked => "nacked",
             Self::LeaseEnded => "lease ended",
             Self::DeadLettered => "dead-lettered",
+        }
+    }
+}
+
+/// Why an item became a dead letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeathCause {
+    /// A delivery failed like this, and it was the last one.
+    Failed(FailureCause),
+    /// A delivery failed, and the item would have expired before the next one.
+    ExpiredFailing,
+}
+
+impl DeathCause {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Failed(FailureCause::Nacked),
+        Self::Failed(FailureCause::LeaseEnded),
+        Self::Failed(FailureCause::DeadLettered),
+        Self::ExpiredFailing,
+    ];
+
+    /// Its name, as it is stored with dead letters, told to callers, and a label of metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Failed(cause) => cause.as_str(),
+            Self::ExpiredFailing => "expired while failing",
         }
     }
 }
@@ -49,9 +76,11 @@ impl Failure {
     /// The most bytes of a reason that are kept.
     pub const REASON_BYTES: usize = 256;
 
-    /// The beginning of a reason, cut between two characters.
-    pub fn cut(reason: &str) -> &str {
-        &reason[..reason.floor_char_boundary(Self::REASON_BYTES)]
+    /// A reason, cut between two characters where it is too long.
+    pub fn cut(reason: &str) -> String {
+        let mut reason = reason.to_owned();
+        cut_text(&mut reason, Self::REASON_BYTES);
+        reason
     }
 }
 
@@ -63,8 +92,7 @@ mod tests {
     fn a_long_reason_is_cut_between_two_characters() {
         assert_eq!(Failure::cut("short"), "short");
         let long = "ü".repeat(200);
-        assert_eq!(Failure::cut(&long), "ü".repeat(128));
-        let odd = format!("x{long}");
-        assert_eq!(Failure::cut(&odd).len(), 255);
+        assert_eq!(Failure::cut(&long), "ü".repeat(126) + "…");
+        assert_eq!(Failure::cut(&Failure::cut(&long)), Failure::cut(&long));
     }
 }

@@ -39,7 +39,6 @@ async fn each_wrong_value_is_named() {
         let request = DequeueRequest { lease_duration: Some(lease), ..asked("t", 1) };
         refused(request).await.invalid("lease_duration");
     }
-    refused(DequeueRequest { consumer: "c".repeat(201), ..asked("t", 1) }).await.too_large("consumer");
     refused(DequeueRequest { max_bytes: (15 << 20) + 1, ..asked("t", 1) }).await.invalid("max_bytes");
     let selector = Some(Selector::TopicPrefix("t".into()));
     let refused = refused(demands(vec![TopicDemand { selector, max_items: 1 }])).await;

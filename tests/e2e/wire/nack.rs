@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use forebay_proto::v1::{EnqueueItem, Nack, NackRequest, NackResponse};
+use forebay_proto::v1::{
+    EnqueueItem, GetItemRequest, Nack, NackRequest, NackResponse, admin_service_client::AdminServiceClient,
+};
 use tokio::time::Instant;
 use tonic::{Code, Response, Status};
 
@@ -33,7 +35,6 @@ async fn each_wrong_value_is_named() {
         (Nack { delay: Some(seconds(-1)), ..good() }, "INVALID_FIELD", "delay"),
         (Nack { delay: Some(seconds(366 * 86_400 + 1)), ..good() }, "INVALID_FIELD", "delay"),
         (Nack { metadata: Some(vec![0; 4_097].into()), ..good() }, "TOO_LARGE", "metadata"),
-        (Nack { reason: "r".repeat(1_025), ..good() }, "TOO_LARGE", "reason"),
         (Nack { dead_letter: true, release: true, ..good() }, "INVALID_FIELD", "release"),
     ];
     let nacks = wrong.iter().map(|(nack, _, _)| nack.clone()).collect();
@@ -43,6 +44,42 @@ async fn each_wrong_value_is_named() {
         Refused::member(&results[index].error).is(Code::InvalidArgument, reason, Some(&path));
     }
     assert_eq!(wire.ack(&got.receipt).await, None, "the delivery goes on");
+}
+
+/// However long a text is, the failure counts.
+#[tokio::test]
+async fn a_reason_that_is_too_long_is_cut() {
+    let wire = Wire::start().await;
+    for (topic, reason, kept) in [
+        ("ascii", "r".repeat(1_025), "r".repeat(1_021) + "…"),
+        ("wide", "é".repeat(200_000), "é".repeat(510) + "…"),
+    ] {
+        let id = wire.stored(vec![EnqueueItem { max_attempts: 1, ..item(topic) }]).await.remove(0);
+        let got = wire.take_one(topic).await;
+        assert_eq!(wire.nack(Nack { reason, ..of(&got.receipt) }).await, None);
+        let request = GetItemRequest { namespace: NAMESPACE.into(), item_id: id, ..Default::default() };
+        let found =
+            AdminServiceClient::new(wire.node.channel()).get_item(request).await.unwrap().into_inner();
+        assert_eq!(found.item.unwrap().death.unwrap().reason, kept);
+    }
+}
+
+/// Given, or set for the topic; and the caller is told.
+#[tokio::test]
+async fn a_delay_that_would_pass_the_expiry_is_cut() {
+    let wire = Wire::dev().await;
+    let expiring = EnqueueItem { ttl: Some(seconds(4)), ..item("cut") };
+    wire.stored(vec![expiring]).await;
+    let got = wire.take_one("cut").await;
+    let request = |nack| NackRequest { namespace: NAMESPACE.into(), nacks: vec![nack] };
+    let long = Nack { delay: Some(seconds(60)), ..of(&got.receipt) };
+    let result = call(&wire, request(long)).await.unwrap().into_inner().results.remove(0);
+    assert!(result.error.is_none() && result.delay_cut, "{result:?}");
+    let again = wire.take_one("cut").await;
+    assert_eq!((again.attempt, again.failures), (2, 1));
+    let brief = Nack { delay: Some(seconds(0)), ..of(&again.receipt) };
+    let result = call(&wire, request(brief)).await.unwrap().into_inner().results.remove(0);
+    assert!(result.error.is_none() && !result.delay_cut, "{result:?}");
 }
 
 #[tokio::test]

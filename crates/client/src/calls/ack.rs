@@ -64,13 +64,13 @@ impl Client {
 }
 
 /// Deliveries that are over are not asked about again.
-pub(super) fn forget_settled<'a>(
+pub(super) fn forget_settled<'a, T>(
     client: &Client,
     receipts: impl Iterator<Item = &'a str>,
-    results: &[Member<()>],
+    results: &[Member<T>],
 ) {
-    let is_over = |result: &Member<()>| match result {
-        Ok(()) => true,
+    let is_over = |result: &Member<T>| match result {
+        Ok(_) => true,
         Err(error) => error.reason() == Some(Reason::LeaseLost),
     };
     for (receipt, _) in receipts.zip(results).filter(|(_, result)| is_over(result)) {
@@ -90,7 +90,7 @@ pub(super) fn learn_sick<R>(
     results
 }
 
-pub(super) fn settled(result: v1::SettleResult) -> Member<()> {
+fn settled(result: v1::SettleResult) -> Member<()> {
     match result.error {
         Some(error) => Err(Error::of_member(&error)),
         None => Ok(()),

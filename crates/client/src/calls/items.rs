@@ -131,7 +131,7 @@ pub struct FailedDelivery {
 /// The end of an item that became a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Death {
-    /// `nacked`, `lease ended` or `dead-lettered`.
+    /// `nacked`, `lease ended`, `dead-lettered` or `expired while failing`.
     pub cause: String,
     /// What the last nack said. May be empty.
     pub reason: String,

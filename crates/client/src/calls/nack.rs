@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use forebay_proto::v1;
-use forebay_types::Fate;
+use forebay_types::{Fate, cut_text};
 
 use super::{
-    ack::{forget_settled, learn_sick, settled},
+    ack::{forget_settled, learn_sick},
     by_origin::by_origin,
     member_results::{Member, retry_members},
 };
@@ -19,6 +19,18 @@ use crate::{
     traces::{self, Processed},
 };
 
+/// Bytes of a reason: as many as a server may be told to take. A longer text would only make the call too large.
+const REASON_BYTES_MAX: usize = u16::MAX as usize;
+
+/// What became of a delivery that was nacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Nacked {
+    /// The delay would have ended after the item's expiry: it was cut to half of the time that was left. Not known
+    /// after an attempt whose answer was lost.
+    pub delay_cut: bool,
+}
+
 /// A delivery that failed or is returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nack {
@@ -28,7 +40,7 @@ pub struct Nack {
     pub action: NackAction,
     /// Replaces the item's metadata.
     pub metadata: Option<Bytes>,
-    /// Why, for people. Stored with a dead letter. At most 1 KiB.
+    /// Why, for people. Stored with a dead letter. The server cuts what is longer than 1 KiB.
     pub reason: String,
 }
 
@@ -55,7 +67,8 @@ impl Nack {
         Self { reason: reason.into(), ..self }
     }
 
-    fn into_proto(self) -> v1::Nack {
+    fn into_proto(mut self) -> v1::Nack {
+        cut_text(&mut self.reason, REASON_BYTES_MAX);
         let delay = match self.action {
             NackAction::Fail(delay) => delay,
             NackAction::Release(delay) => Some(delay).filter(|delay| !delay.is_zero()),
@@ -84,7 +97,7 @@ impl Nack {
 
 impl Client {
     /// Nacks up to 1,000 deliveries. One result per member. Each goes first to the server that handed it out.
-    pub async fn nack(&self, nacks: Vec<Nack>) -> Result<Vec<Result<(), Error>>, Error> {
+    pub async fn nack(&self, nacks: Vec<Nack>) -> Result<Vec<Result<Nacked, Error>>, Error> {
         self.nack_processed(nacks, &[]).await
     }
 
@@ -93,7 +106,7 @@ impl Client {
         &self,
         nacks: Vec<Nack>,
         processed: &[Processed],
-    ) -> Result<Vec<Result<(), Error>>, Error> {
+    ) -> Result<Vec<Result<Nacked, Error>>, Error> {
         let span = traces::settle("nack", nacks.len(), processed, || self.only_server());
         let ids: Vec<_> = nacks.iter().map(|nack| nack.receipt.clone()).collect();
         let results = by_origin(
@@ -102,12 +115,12 @@ impl Client {
             |nack| nack.receipt.as_str(),
             |attempts, nacks| self.nack_by(attempts, nacks),
         );
-        let results = span.around_members(results, |()| None).await?;
+        let results = span.around_members(results, |_| None).await?;
         forget_settled(self, ids.iter().map(String::as_str), &results);
         Ok(results)
     }
 
-    async fn nack_by(&self, attempts: Attempts, nacks: Vec<Nack>) -> Result<Vec<Member<()>>, Error> {
+    async fn nack_by(&self, attempts: Attempts, nacks: Vec<Nack>) -> Result<Vec<Member<Nacked>>, Error> {
         retry_members(
             attempts,
             nacks,
@@ -119,14 +132,21 @@ impl Client {
                 let receipts: Vec<_> = request.nacks.iter().map(|nack| nack.receipt.clone()).collect();
                 let call = |mut grpc: Grpc, request| async move { grpc.nack(request).await };
                 let answer = self.attempt(&target, Duration::ZERO, request, call).await?;
-                let results = answer.results.into_iter().map(settled).collect();
+                let results = answer.results.into_iter().map(nacked).collect();
                 Ok(learn_sick(self, receipts, results))
             },
             |nack, unknown, error| {
-                (unknown && error.fate().is_some_and(|fate| nack.is_done(fate))).then_some(())
+                (unknown && error.fate().is_some_and(|fate| nack.is_done(fate))).then(Nacked::default)
             },
         )
         .await
+    }
+}
+
+fn nacked(result: v1::SettleResult) -> Member<Nacked> {
+    match result.error {
+        Some(error) => Err(Error::of_member(&error)),
+        None => Ok(Nacked { delay_cut: result.delay_cut }),
     }
 }
 
@@ -145,6 +165,8 @@ mod tests {
         assert_eq!((released.delay, released.release, released.dead_letter), (None, true, false));
         let dead = Nack::new("r", NackAction::DeadLetter).reason("bad").into_proto();
         assert!(dead.dead_letter && dead.reason == "bad");
+        let long = Nack::new("r", NackAction::DeadLetter).reason("é".repeat(1 << 20)).into_proto();
+        assert!(long.reason.len() <= REASON_BYTES_MAX && long.reason.ends_with("é…"));
     }
 
     #[test]

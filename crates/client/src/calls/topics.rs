@@ -106,6 +106,11 @@ pub struct Counts {
     pub failed: u64,
     /// Items that became dead letters.
     pub dead_lettered: u64,
+    /// Items whose time to live was over.
+    pub expired: u64,
+    /// Items and dead letters that left otherwise: cancelled, purged, deleted, kept for long enough, or gone to another
+    /// topic.
+    pub removed: u64,
 }
 
 /// How much happens a second, over the last seconds.
@@ -126,8 +131,9 @@ pub struct Rates {
 }
 
 pub(super) fn counts(counts: v1::Counts) -> Counts {
-    let v1::Counts { since, enqueued, delivered, acked, failed, dead_lettered } = counts;
-    Counts { since: since.map(time_from_proto), enqueued, delivered, acked, failed, dead_lettered }
+    let v1::Counts { since, enqueued, delivered, acked, failed, dead_lettered, expired, removed } = counts;
+    let since = since.map(time_from_proto);
+    Counts { since, enqueued, delivered, acked, failed, dead_lettered, expired, removed }
 }
 
 pub(super) fn rates(rates: v1::Rates) -> Rates {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_types::Reason;
+use forebay_types::{Reason, cut_text};
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinSet,
@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{delivery::Outcome, open_deliveries::OpenDeliveries, report::ReportCounters};
 use crate::{
-    calls::nack::{Nack, NackAction},
+    calls::nack::{Nack, NackAction, Nacked},
     client::Client,
     error::Error,
     slow::without_others,
@@ -21,7 +21,8 @@ use crate::{
 const CALL_MEMBERS_MAX: usize = 1_000;
 /// Batches that are settled at a time.
 const BATCHES_IN_FLIGHT_MAX: usize = 4;
-/// Bytes of a reason that the server accepts.
+
+/// Bytes of a reason. So many nacks of one call fit into a request.
 const REASON_BYTES_MAX: usize = 1 << 10;
 
 /// How one delivery ended.
@@ -72,7 +73,8 @@ async fn settle_batch(
                 0 => Ok(Vec::new()),
                 _ => {
                     let receipts = acks.iter().map(|one| one.receipt.clone()).collect();
-                    client.ack_processed(receipts, &processed(&acks)).await
+                    let acked = client.ack_processed(receipts, &processed(&acks)).await?;
+                    Ok(acked.into_iter().map(|result| result.map(|()| Nacked::default())).collect())
                 }
             }
         },
@@ -103,9 +105,15 @@ fn processed(settlements: &[Settlement]) -> Vec<Processed> {
     settlements.iter().map(|one| one.processed.clone()).collect()
 }
 
-fn count(settlement: &Settlement, result: Result<(), Error>, counters: &ReportCounters) {
+fn count(settlement: &Settlement, result: Result<Nacked, Error>, counters: &ReportCounters) {
     match result {
-        Ok(()) => counters.count_settled(&settlement.outcome),
+        Ok(Nacked { delay_cut }) => {
+            if delay_cut {
+                let receipt = &settlement.receipt;
+                tracing::info!(receipt, "an item that expires soon is tried again earlier than it was to be");
+            }
+            counters.count_settled(&settlement.outcome);
+        }
         Err(error) if error.reason() == Some(Reason::LeaseLost) => {
             tracing::debug!(%error, "delivery ended before it was settled");
             counters.count_lost();
@@ -124,6 +132,7 @@ fn nack(settlement: &Settlement) -> Nack {
         Outcome::Reject { reason } => (NackAction::DeadLetter, reason.as_str(), None),
         Outcome::Ack | Outcome::Release => (NackAction::Release(Duration::ZERO), "", None),
     };
-    let end = reason.floor_char_boundary(REASON_BYTES_MAX);
-    Nack { metadata, ..Nack::new(settlement.receipt.as_str(), action).reason(&reason[..end]) }
+    let mut reason = reason.to_owned();
+    cut_text(&mut reason, REASON_BYTES_MAX);
+    Nack { metadata, ..Nack::new(settlement.receipt.as_str(), action).reason(reason) }
 }

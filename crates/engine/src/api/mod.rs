@@ -51,7 +51,7 @@ pub use reported::{Reported, ReportedNamespaces, ReportedTopics};
 pub use settings::{Settings, TOPIC_BYTES};
 pub use settings_table::Wanted;
 pub(crate) use settings_table::{SettingsTable, Versioned};
-pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled};
+pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled, Settlement};
 pub use setup::Setup;
 pub(crate) use shard_set::ByIntake;
 pub use shard_set::{Intake, ListedShard};

@@ -37,7 +37,14 @@ pub struct ExtendOf {
     pub lease: Option<Duration>,
 }
 
+/// What was done to one delivery that an ack or a nack ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Settlement {
+    /// The item is back earlier than it was to be, since it expires.
+    pub delay_cut: bool,
+}
+
 /// The answer to one member of an ack or nack call.
-pub type Settled = Result<(), Refusal>;
+pub type Settled = Result<Settlement, Refusal>;
 /// The answer to one member of an extension call: when the lease ends now.
 pub type Extended = Result<Timestamp, Refusal>;

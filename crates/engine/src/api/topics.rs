@@ -166,6 +166,10 @@ pub struct Counted {
     pub failed: u64,
     /// Items that became dead letters.
     pub dead_lettered: u64,
+    /// Items whose time to live was over.
+    pub expired: u64,
+    /// Items and dead letters that were removed otherwise.
+    pub removed: u64,
 }
 
 impl Counted {
@@ -179,6 +183,8 @@ impl Counted {
             acked: count(tally.acked + tally.consumed),
             failed: count(tally.failed),
             dead_lettered: count(tally.dead_lettered),
+            expired: count(tally.expired),
+            removed: count(tally.removed),
         }
     }
 }
@@ -191,6 +197,8 @@ impl AddAssign for Counted {
         self.acked += other.acked;
         self.failed += other.failed;
         self.dead_lettered += other.dead_lettered;
+        self.expired += other.expired;
+        self.removed += other.removed;
     }
 }
 

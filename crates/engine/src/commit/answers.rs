@@ -7,7 +7,7 @@ use forebay_types::{ItemId, Namespace, Reason, Refusal};
 
 use super::handled;
 use crate::{
-    api::{Enqueued, ItemChange, OperationItems, RETRY_AFTER, SeenCommit},
+    api::{Enqueued, ItemChange, OperationItems, RETRY_AFTER, SeenCommit, Settlement},
     calls::{dedupe, enqueue},
     core::{
         Core, fates::Fate, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart,
@@ -201,7 +201,8 @@ fn settled(core: &mut Core, settle: &PlannedSettle, counts: &mut Counts) {
     for request in settle.requests() {
         match settle.effect {
             SettleEffect::Extended(deadline) => core.calls.extension_done(request, deadline),
-            _ => core.calls.settle_done(request),
+            SettleEffect::Scheduled(done) => core.calls.settle_done(request, done),
+            _ => core.calls.settle_done(request, Settlement::default()),
         }
     }
 }

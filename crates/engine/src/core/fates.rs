@@ -1,7 +1,7 @@
 //! What becomes of items and deliveries beside being stored, delivered and acked, as metrics of a namespace
 //! count it.
 
-use forebay_types::FailureCause;
+use forebay_types::DeathCause;
 use metrics::{Counter, Label, counter};
 
 use crate::{
@@ -29,12 +29,12 @@ pub(crate) enum Fate {
     /// An item is not stored, since one is stored under its key.
     Duplicate,
     /// An item becomes a dead letter.
-    Died(FailureCause),
+    Died(DeathCause),
 }
 
 impl Fate {
     /// All of them. Each has its place here.
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Nacked,
         Self::Released,
         Self::Lapsed,
@@ -43,9 +43,10 @@ impl Fate {
         Self::Purged,
         Self::Cancelled,
         Self::Duplicate,
-        Self::Died(FailureCause::Nacked),
-        Self::Died(FailureCause::LeaseEnded),
-        Self::Died(FailureCause::DeadLettered),
+        Self::Died(DeathCause::ALL[0]),
+        Self::Died(DeathCause::ALL[1]),
+        Self::Died(DeathCause::ALL[2]),
+        Self::Died(DeathCause::ALL[3]),
     ];
 
     /// What the end of a delivery is, and what becomes of the item. An ack is counted by topic; and what
@@ -64,7 +65,7 @@ impl Fate {
         let of_item = match effect {
             SettleEffect::Deleted => end.map(|_| Self::Expired),
             SettleEffect::DeadLettered(cause) => Some(Self::Died(*cause)),
-            SettleEffect::Ready(..) | SettleEffect::Scheduled | SettleEffect::Extended(_) => None,
+            SettleEffect::Ready(..) | SettleEffect::Scheduled(_) | SettleEffect::Extended(_) => None,
         };
         end.into_iter().chain(of_item)
     }
@@ -113,6 +114,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::api::Settlement;
 
     fn of(kind: SettleKind, effect: SettleEffect) -> Vec<Fate> {
         Fate::of_end(&kind, &effect).collect()
@@ -124,10 +126,11 @@ mod tests {
 
     #[test]
     fn a_delivery_that_fails_counts_whatever_becomes_of_its_item() {
-        let cause = FailureCause::LeaseEnded;
+        let cause = DeathCause::ExpiredFailing;
+        let scheduled = || SettleEffect::Scheduled(Settlement::default());
         let (fail, release) = (NackAction::Fail(None), NackAction::Release(Duration::ZERO));
-        assert_eq!(of(nack(fail), SettleEffect::Scheduled), [Fate::Nacked]);
-        assert_eq!(of(nack(release), SettleEffect::Scheduled), [Fate::Released]);
+        assert_eq!(of(nack(fail), scheduled()), [Fate::Nacked]);
+        assert_eq!(of(nack(release), scheduled()), [Fate::Released]);
         assert_eq!(of(SettleKind::Reset, SettleEffect::Deleted), [Fate::Released, Fate::Expired]);
         assert_eq!(of(nack(fail), SettleEffect::Deleted), [Fate::Nacked, Fate::Expired]);
         let died = SettleEffect::DeadLettered(cause);
@@ -143,10 +146,10 @@ mod tests {
 
     #[test]
     fn each_fate_has_a_counter() {
-        for cause in [FailureCause::Nacked, FailureCause::LeaseEnded, FailureCause::DeadLettered] {
+        for cause in DeathCause::ALL {
             assert!(Fate::ALL.contains(&Fate::Died(cause)), "{cause:?}");
         }
         let names: std::collections::BTreeSet<_> = Fate::ALL.map(Fate::name).into_iter().collect();
-        assert_eq!(names.len(), Fate::ALL.len() - 2, "three of them have one name");
+        assert_eq!(names.len(), Fate::ALL.len() - 3, "four of them have one name");
     }
 }

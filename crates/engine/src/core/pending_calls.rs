@@ -7,7 +7,7 @@ use forebay_types::{Monotonic, Reason, Refusal, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    api::{Changed, Enqueued, Extended, ItemState, RETRY_AFTER, SeenCommit, Settled},
+    api::{Changed, Enqueued, Extended, ItemState, RETRY_AFTER, SeenCommit, Settled, Settlement},
     invariant::broken,
     messages::{
         reply::Reply,
@@ -201,9 +201,9 @@ impl PendingCalls {
     }
 
     /// An ack or a nack is committed.
-    pub fn settle_done(&mut self, request: &SettleRequest) {
+    pub fn settle_done(&mut self, request: &SettleRequest, done: Settlement) {
         if let Some(slot) = request.slot {
-            answer(&mut self.settles, slot, Ok(()), self.commit.as_ref());
+            answer(&mut self.settles, slot, Ok(done), self.commit.as_ref());
         }
     }
 

@@ -17,7 +17,8 @@ impl OwnedShard {
 
     /// The items that the next read for changes, named `read`, asks for.
     pub fn begin_change(&mut self, read: u64) -> Option<Vec<Seq>> {
-        self.changes.begin(read)
+        // As for an operation.
+        self.has_tallies().then(|| self.changes.begin(read)).flatten()
     }
 
     /// A read for changes ended; `None` if it failed. Then those are returned that it was for.

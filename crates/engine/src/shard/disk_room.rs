@@ -32,7 +32,9 @@ impl Need {
         let changes =
             batch.requeues.len() + batch.dead_letter_keeps.len() + batch.updates.len() + batch.put_offs.len();
         let rows = batch.leases.len() + batch.promotes.len() + batch.operations.len() + changes;
-        let rows = rows + batch.namespace_tallies.len();
+        // Where dead letters of forgotten topics go, such a row is there already, and grows by nothing.
+        let forgets = batch.dormant_losses.is_empty() || !batch.drop_topics.is_empty();
+        let rows = rows + if forgets { batch.namespace_tallies.len() } else { 0 };
         let items = batch.inserts.len() + batch.dead_letters.len() + batch.redrives.len();
         match () {
             () if items + batch.dedupes.len() > 0 => Self::Items,

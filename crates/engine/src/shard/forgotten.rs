@@ -14,7 +14,7 @@ use forebay_types::{Namespace, TopicId, TopicName};
 
 use super::{
     OwnedShard,
-    forgotten_rows::{ForgottenChange, cost},
+    forgotten_rows::{ForgottenChange, RemovedDormant, cost},
     topics::TopicTable,
 };
 use crate::{
@@ -28,8 +28,15 @@ const BYTES_MAX: usize = 512 << 10;
 const GIVE_WAY_MAX: usize = 512;
 
 impl TopicTable {
-    /// What a batch changes that forgets these topics. No topic has a higher number than `last` so far.
-    pub fn forget(&mut self, dropped: &[TopicId], last: TopicId, batch: u64) -> ForgottenChange {
+    /// What a batch changes that forgets these topics, and removes these dead letters of topics that are forgotten. No
+    /// topic has a higher number than `last` so far.
+    pub fn forget(
+        &mut self,
+        dropped: &[TopicId],
+        removed: &RemovedDormant,
+        last: TopicId,
+        batch: u64,
+    ) -> ForgottenChange {
         let deletions = std::mem::take(&mut self.forgotten.deletions);
         let new = |namespace: &Namespace, deleted_through| NamespaceTally {
             namespace: namespace.clone(),
@@ -53,6 +60,17 @@ impl TopicTable {
                     Some(tally) => *tally += counted,
                     None => row.tally = Some(counted),
                 }
+            }
+        }
+        for ((namespace, id), count) in removed {
+            // Where nothing is counted of what came in, nor is what goes.
+            let known = || self.forgotten.rows.get(namespace).cloned();
+            if !rows.contains_key(namespace) {
+                rows.extend(known().map(|row| (namespace.clone(), row)));
+            }
+            let row = rows.get_mut(namespace).filter(|row| *id > row.deleted_through);
+            if let Some(tally) = row.and_then(|row| row.tally.as_mut()) {
+                tally.tally.removed += count;
             }
         }
         let mut change = ForgottenChange { deletions, ..ForgottenChange::default() };

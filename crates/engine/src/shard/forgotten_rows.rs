@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_store::NamespaceTally;
-use forebay_types::Namespace;
+use forebay_types::{Namespace, TopicId};
 
 /// What a namespace takes beside its name.
 const ENTRY_BYTES: usize = 192;
@@ -18,6 +18,9 @@ pub(super) struct Forgotten {
     /// Namespaces that are to count anew, as of the next batch.
     pub(super) deletions: BTreeSet<Namespace>,
 }
+
+/// Dead letters of dormant topics that a batch removes, by namespace and topic.
+pub(crate) type RemovedDormant = BTreeMap<(Namespace, TopicId), i64>;
 
 /// What a batch does to it.
 #[derive(Debug, Default)]

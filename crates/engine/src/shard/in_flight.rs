@@ -4,11 +4,11 @@ use forebay_store::{
     Checkpoint, HighWaterMarks, LeaseEntry, OperationId, OperationKind, OperationProgress, OperationRow,
     ShardTopology, Sweep, Tally, TopicCounts, TopicRow,
 };
-use forebay_types::{FailureCause, Key, Monotonic, Namespace, Refusal, Seq, State, Timestamp, TopicId};
+use forebay_types::{DeathCause, Key, Monotonic, Namespace, Refusal, Seq, State, Timestamp, TopicId};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::api::{ItemState, OperationItems};
+use crate::api::{ItemState, OperationItems, Settlement};
 
 use super::{
     disk_room::Need,
@@ -269,11 +269,11 @@ pub(crate) enum SettleEffect {
     /// Acked or expired: its row is deleted.
     Deleted,
     /// It becomes a dead letter, for this cause.
-    DeadLettered(FailureCause),
+    DeadLettered(DeathCause),
     /// It is back in the delivery order.
     Ready(Key, ReadyItem),
     /// It is back once its time has come.
-    Scheduled,
+    Scheduled(Settlement),
     /// The delivery continues, with another end.
     Extended(Timestamp),
 }

@@ -55,7 +55,8 @@ impl OwnedShard {
     /// comes with an event or when a server's batch stalls.
     pub fn next_wake(&mut self, node: Moment, deferred: bool) -> Option<Monotonic> {
         let moment = self.time.moment(node);
-        if self.keys.has_resumed() || self.evicts_on || self.changes.wants_read() {
+        let wants_read = self.has_tallies() && self.changes.wants_read();
+        if self.keys.has_resumed() || self.evicts_on || wants_read {
             return Some(moment.at);
         }
         let batch = match &self.in_flight {
@@ -74,10 +75,8 @@ impl OwnedShard {
     /// When a sweep or an operation has something to look for, or tallies are to be read.
     fn next_scan(&self, moment: Moment) -> Option<Monotonic> {
         let tallies = self.topics.tally_load.next_wake();
-        [self.sweeps.next_wake(moment), self.operations.next_wake(moment), tallies]
-            .into_iter()
-            .flatten()
-            .min()
+        let operation = self.operations.next_wake(moment).filter(|_| self.has_tallies());
+        [self.sweeps.next_wake(moment, self.sweeps_due()), operation, tallies].into_iter().flatten().min()
     }
 
     /// When a batch has something to do that nobody asked for.

@@ -58,6 +58,10 @@ impl OwnedShard {
 
     /// Begins the read for an operation that is due, if any. `read` names it.
     pub fn begin_operation(&mut self, read: u64, node: Moment) -> Option<OperationRead> {
+        // The dead letters of topics that are forgotten are counted by their namespaces, once those are known.
+        if !self.has_tallies() {
+            return None;
+        }
         let moment = self.time.moment(node);
         let (limit, topics) = (self.operation_rows(), &self.topics);
         self.operations.begin(read, moment, limit, &self.leases, |name| topics.id_of(name))

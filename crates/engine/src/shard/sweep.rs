@@ -11,7 +11,13 @@ impl OwnedShard {
     pub fn begin_scan(&mut self, read: u64, node: Moment) -> Option<ScanRequest> {
         let moment = self.time.moment(node);
         let limits = Sweep::ALL.map(|sweep| self.page_rows_max(sweep, moment.at));
-        self.sweeps.begin(read, self.in_flight.as_ref(), moment, |sweep| limits[sweep as usize])
+        let kinds = self.sweeps_due();
+        self.sweeps.begin(read, self.in_flight.as_ref(), moment, kinds, |sweep| limits[sweep as usize])
+    }
+
+    /// The sweeps that may scan. A dead letter that goes is counted by its namespace, once that is known.
+    pub(super) fn sweeps_due(&self) -> &'static [Sweep] {
+        if self.has_tallies() { &Sweep::ALL } else { &[Sweep::Due, Sweep::Expiry] }
     }
 
     /// A sweep's scan ended.

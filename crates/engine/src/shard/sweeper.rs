@@ -220,13 +220,14 @@ impl Sweeps {
         }
     }
 
-    /// Begins the scan that is due, if none is under way. `id` names the read, `limit` the most rows of each
-    /// sweep's page.
+    /// Begins the scan that is due, if none is under way. `id` names the read, `kinds` are the sweeps that may, and
+    /// `limit` gives the most rows of a page of each.
     pub fn begin(
         &mut self,
         id: u64,
         in_flight: Option<&InFlight>,
         moment: Moment,
+        kinds: &[Sweep],
         limit: impl Fn(Sweep) -> usize,
     ) -> Option<ScanRequest> {
         if self.is_scanning() {
@@ -235,10 +236,11 @@ impl Sweeps {
         let mut sweepers = [&mut self.due, &mut self.expiry, &mut self.retention];
         // The one that has waited longest is first, but a backlog of one holds up no other.
         sweepers.sort_by_key(|sweeper| (Some(sweeper.sweep) == self.last, sweeper.next));
-        let scan = sweepers.into_iter().find_map(|sweeper| {
-            let open = in_flight.map_or(Timestamp::MAX, |batch| batch.added.of(sweeper.sweep));
-            sweeper.begin(id, moment, open, limit(sweeper.sweep))
-        })?;
+        let scan =
+            sweepers.into_iter().filter(|sweeper| kinds.contains(&sweeper.sweep)).find_map(|sweeper| {
+                let open = in_flight.map_or(Timestamp::MAX, |batch| batch.added.of(sweeper.sweep));
+                sweeper.begin(id, moment, open, limit(sweeper.sweep))
+            })?;
         self.last = Some(scan.sweep);
         Some(scan)
     }
@@ -327,13 +329,14 @@ impl Sweeps {
         self.get_mut(sweep).park(seq, at);
     }
 
-    /// When [`Sweeps::begin`] has something to do. `None`: a scan is under way, or nothing waits for its
+    /// When [`Sweeps::begin`] has something to do for these. `None`: a scan is under way, or nothing waits for its
     /// time.
-    pub fn next_wake(&self, moment: Moment) -> Option<Monotonic> {
+    pub fn next_wake(&self, moment: Moment, kinds: &[Sweep]) -> Option<Monotonic> {
         if self.is_scanning() {
             return None;
         }
-        let wakes = self.all().into_iter().filter(|sweeper| sweeper.next < Timestamp::MAX);
+        let due = |sweeper: &&Sweeper| sweeper.next < Timestamp::MAX && kinds.contains(&sweeper.sweep);
+        let wakes = self.all().into_iter().filter(due);
         wakes.map(|sweeper| moment.when(sweeper.next).max(sweeper.not_before)).min()
     }
 

@@ -2,8 +2,8 @@
 
 use forebay_client::{
     ActiveTopic, Blocker, Caller, Counts, DeadGroup, Dequeued, Enqueued, Error, History, HistoryLine,
-    ItemState, KnownConsumer, Node, Rates, Shard, Side, StoredItem, Timestamp, TopicFigures, TopicPause,
-    TopicReport,
+    ItemState, KnownConsumer, Nacked, Node, Rates, Shard, Side, StoredItem, Timestamp, TopicFigures,
+    TopicPause, TopicReport,
 };
 use forebay_proto::v1;
 use forebay_types::DeliveryPolicy;
@@ -86,13 +86,14 @@ pub fn blocker(it: &Blocker) -> v1::Blocker {
 }
 
 /// The result of one ack or nack.
-pub fn settled(result: &Result<(), Error>) -> v1::SettleResult {
+pub fn settled(result: &Result<Nacked, Error>) -> v1::SettleResult {
     match result {
-        Ok(()) => v1::SettleResult::default(),
+        Ok(done) => v1::SettleResult { delay_cut: done.delay_cut, ..Default::default() },
         Err(error) => v1::SettleResult {
             error: Some(status(error)),
             reason: reason(error),
             retry_after: retry_after(error),
+            delay_cut: false,
         },
     }
 }
@@ -258,8 +259,9 @@ pub fn history(it: &History) -> v1::GetHistoryResponse {
 
 /// What has become of items.
 pub fn counts(counts: Counts) -> v1::Counts {
-    let Counts { since, enqueued, delivered, acked, failed, dead_lettered } = counts;
-    v1::Counts { since: since.map(time), enqueued, delivered, acked, failed, dead_lettered }
+    let Counts { since, enqueued, delivered, acked, failed, dead_lettered, expired, removed } = counts;
+    let since = since.map(time);
+    v1::Counts { since, enqueued, delivered, acked, failed, dead_lettered, expired, removed }
 }
 
 /// How much happens.

@@ -1,6 +1,7 @@
 //! `forebay ack`
 
 use clap::Args;
+use forebay_client::Nacked;
 
 use super::{connection::Connection, settled};
 use crate::{failure::Failure, output::Format};
@@ -27,6 +28,7 @@ impl Ack {
     /// Acknowledges the deliveries.
     pub async fn run(self) -> Result<(), Failure> {
         let results = self.connection.client().await?.ack(self.receipts.clone()).await?;
+        let results = results.into_iter().map(|result| result.map(|()| Nacked::default())).collect();
         settled::print(&self.format, self.receipts, results)
     }
 }

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     failure::{Failure, Status},
     output::{self, Format, Output},
+    parse,
 };
 
 /// The flags.
@@ -44,7 +45,7 @@ pub struct Bulk {
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "ITEMS")]
     rate: u32,
     /// Why, for those who look at the operation later
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
     pub reason: String,
     /// Do it without a question
     #[arg(long)]

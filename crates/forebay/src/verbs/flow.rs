@@ -6,6 +6,11 @@ use forebay_client::{Counts, Rates};
 
 use crate::output::{self, Cell, Style, Table};
 
+/// One of the counts, or `-` where nobody knows it.
+pub fn count(counts: Option<Counts>, which: fn(&Counts) -> u64) -> Cell {
+    counts.map_or_else(|| "-".into(), |counts| which(&counts).into())
+}
+
 /// One of the rates, or `-` where nobody knows it.
 pub fn rate(rates: Option<Rates>, which: fn(&Rates) -> f64) -> Cell {
     rates.map_or_else(|| "-".to_owned(), |rates| per_second(which(&rates))).into()
@@ -35,6 +40,8 @@ pub fn add_rows(table: &mut Table, counts: Option<Counts>, rates: Option<Rates>,
     row("acked", counts.map(|it| it.acked), rates.map(|it| it.acked));
     row("failed", counts.map(|it| it.failed), rates.map(|it| it.failed));
     row("dead-lettered", counts.map(|it| it.dead_lettered), rates.map(|it| it.dead_lettered));
+    row("expired", counts.map(|it| it.expired), None);
+    row("removed", counts.map(|it| it.removed), None);
 }
 
 /// Since when it is counted is said once.
@@ -48,7 +55,16 @@ mod tests {
 
     #[test]
     fn a_topic_has_its_counts_and_rates_and_says_since_when() {
-        let counts = Counts { since: None, enqueued: 5, delivered: 4, acked: 3, failed: 1, dead_lettered: 0 };
+        let counts = Counts {
+            since: None,
+            enqueued: 5,
+            delivered: 4,
+            acked: 3,
+            failed: 1,
+            dead_lettered: 0,
+            expired: 6,
+            removed: 7,
+        };
         let window = Duration::from_secs(10);
         let rates =
             Rates { window, enqueued: 0.25, delivered: 2.0, acked: 0.0, failed: 1.0, dead_lettered: 0.0 };
@@ -58,6 +74,7 @@ mod tests {
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[1], ["enqueued", "5", "since", "-,", "0.25/s"], "{text}");
         assert_eq!(rows[3], ["acked", "3", "0.0/s"], "{text}");
+        assert_eq!(rows[6..], [["expired", "6"], ["removed", "7"]], "{text}");
     }
 
     #[test]

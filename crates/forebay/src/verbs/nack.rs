@@ -7,7 +7,7 @@ use clap::Args;
 use forebay_client::NackAction;
 
 use super::{connection::Connection, settled};
-use crate::{failure::Failure, output::Format};
+use crate::{failure::Failure, output::Format, parse};
 
 /// The flags.
 #[derive(Args)]
@@ -37,7 +37,7 @@ pub struct Nack {
     #[arg(long, value_name = "TEXT")]
     metadata: Option<String>,
     /// The reason; stored with a dead letter
-    #[arg(long, default_value = "", hide_default_value = true)]
+    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true)]
     reason: String,
     /// Receipts of the deliveries
     #[arg(required = true, value_name = "RECEIPT")]

@@ -3,11 +3,13 @@
 use clap::Args;
 use forebay_client::ChangeNote;
 
+use crate::parse;
+
 /// How a change is made.
 #[derive(Args, Clone)]
 pub struct Note {
     /// Why, for the log of the server
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
     reason: String,
     /// Only check and show what would be; change nothing
     #[arg(long)]

@@ -59,7 +59,7 @@ pub struct Pausing {
     #[arg(long, value_name = "TIME", value_parser = parse::time)]
     until: Option<Timestamp>,
     /// Why, for whoever meets the pause
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
     note: String,
     /// Only check, and show the pauses that there would be
     #[arg(long)]

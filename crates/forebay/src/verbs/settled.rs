@@ -1,6 +1,6 @@
 //! Prints the results of `ack` and `nack`, one line a receipt.
 
-use forebay_client::Error;
+use forebay_client::{Error, Nacked};
 use serde_json::Value;
 
 use crate::{
@@ -13,13 +13,13 @@ struct Settled {
     /// The receipt.
     receipt: String,
     /// The result.
-    result: Result<(), Error>,
+    result: Result<Nacked, Error>,
 }
 
 impl Row for Settled {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("RECEIPT", |row, _| Cell::from(&row.receipt)),
-        Column::new("OUTCOME", |row, style| outcome(&row.result, style, |(), _| "done".to_owned())),
+        Column::new("OUTCOME", |row, style| outcome(&row.result, style, |done, _| said(*done))),
     ];
 
     fn name(&self) -> String {
@@ -32,11 +32,20 @@ impl Row for Settled {
 }
 
 /// Prints the result of each receipt. Fails if one of them failed.
-pub fn print(format: &Format, receipts: Vec<String>, results: Vec<Result<(), Error>>) -> Result<(), Failure> {
+pub fn print(
+    format: &Format,
+    receipts: Vec<String>,
+    results: Vec<Result<Nacked, Error>>,
+) -> Result<(), Failure> {
     let each = receipts.into_iter().zip(results.clone());
     let rows: Vec<_> = each.map(|(receipt, result)| Settled { receipt, result }).collect();
     List { field: "results", rows: &rows, rest: Vec::new() }.print(format.output, &format.look)?;
     first_failure(results)
+}
+
+fn said(done: Nacked) -> String {
+    let text = if done.delay_cut { "done, again earlier: the item expires" } else { "done" };
+    text.to_owned()
 }
 
 /// A result with the receipt that it is for: the answer has only their order.

@@ -8,7 +8,7 @@ use forebay_proto::v1::{
     DeliveryPolicy as WirePolicy, DequeueRequest, DequeueResponse, DequeuedItem, TopicDemand,
     topic_demand::Selector,
 };
-use forebay_types::{DeliveryPolicy, Limits, Reason, Refusal};
+use forebay_types::{DeliveryPolicy, Limits, Reason, Refusal, cut_text};
 
 use super::{
     admission::Call,
@@ -47,7 +47,7 @@ pub async fn dequeue(
     Ok(DequeueResponse { items: items.into_iter().map(|item| to_wire(&namespace, item)).collect() })
 }
 
-fn check(queue: &Queue, request: DequeueRequest) -> Result<DequeueCall, Refusal> {
+fn check(queue: &Queue, mut request: DequeueRequest) -> Result<DequeueCall, Refusal> {
     let limits = &queue.rules.limits;
     let namespace = queue.rules.namespace(&request.namespace)?;
     let demands = demands(limits, request.demands)?;
@@ -56,7 +56,7 @@ fn check(queue: &Queue, request: DequeueRequest) -> Result<DequeueCall, Refusal>
         None => Duration::ZERO,
     };
     let lease = fields::lease(limits, "lease_duration", request.lease_duration.as_ref())?;
-    fields::bytes("consumer", request.consumer.len(), limits.key_bytes)?;
+    cut_text(&mut request.consumer, limits.key_bytes);
     let max_bytes = match request.max_bytes as usize {
         0 => limits.answer_bytes,
         number => fields::within("max_bytes", number, 1, limits.answer_bytes_max)?,

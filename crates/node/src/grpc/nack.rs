@@ -2,7 +2,7 @@
 
 use forebay_engine::{NackAction, NackOf};
 use forebay_proto::v1::{Nack, NackRequest, NackResponse};
-use forebay_types::{Limits, Refusal};
+use forebay_types::{Limits, Refusal, cut_text};
 
 use super::{
     admission::Call,
@@ -30,14 +30,14 @@ pub async fn nack(queue: &Queue, call: &Call, request: NackRequest) -> Result<Na
     Ok(NackResponse { results: answers.into_iter().map(status::of_settled).collect() })
 }
 
-fn check(limits: &Limits, namespace: &str, index: usize, nack: Nack) -> Result<NackOf, Refusal> {
+fn check(limits: &Limits, namespace: &str, index: usize, mut nack: Nack) -> Result<NackOf, Refusal> {
     let path = |field: &'static str| Path::of_member("nacks", index, field);
     let receipt = fields::receipt(namespace, path("receipt"), &nack.receipt)?;
     let delay = nack.delay.as_ref().map(|delay| fields::delay(limits, path("delay"), delay)).transpose()?;
     if let Some(metadata) = &nack.metadata {
         fields::bytes(path("metadata"), metadata.len(), limits.metadata_bytes)?;
     }
-    fields::bytes(path("reason"), nack.reason.len(), limits.reason_bytes)?;
+    cut_text(&mut nack.reason, limits.reason_bytes);
     let action = match (nack.dead_letter, nack.release) {
         (true, true) => {
             return Err(Refusal::field(path("release"), "must not be set together with dead_letter"));
@@ -94,12 +94,22 @@ mod tests {
     }
 
     #[test]
+    fn a_reason_of_any_length_is_taken() {
+        for (reason, kept) in [
+            ("r".repeat(1_024), "r".repeat(1_024)),
+            ("r".repeat(1_025), "r".repeat(1_021) + "…"),
+            ("é".repeat(513), "é".repeat(510) + "…"),
+        ] {
+            assert_eq!(checked(Nack { reason, ..good() }).unwrap().reason, kept);
+        }
+    }
+
+    #[test]
     fn each_wrong_value_is_named() {
         refused(Nack { receipt: "x".to_owned(), ..good() }, Reason::InvalidReceipt, "receipt");
         let delay = Some(prost_types::Duration { seconds: -1, nanos: 0 });
         refused(Nack { delay, ..good() }, Reason::InvalidField, "delay");
         refused(Nack { metadata: Some(vec![0; 4_097].into()), ..good() }, Reason::TooLarge, "metadata");
-        refused(Nack { reason: "r".repeat(1_025), ..good() }, Reason::TooLarge, "reason");
         refused(Nack { dead_letter: true, release: true, ..good() }, Reason::InvalidField, "release");
         let foreign = check(&Limits::default(), "other", 2, good()).unwrap_err();
         assert_eq!(foreign.reason, Reason::WrongNamespace);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use forebay_engine::{Settled, Settlement};
 use forebay_proto::v1::SettleResult;
 use forebay_types::{Reason, Refusal};
 use prost::Message;
@@ -68,10 +69,14 @@ pub fn of_result(refusal: &Refusal) -> Refused {
 }
 
 /// The result of one ack or nack.
-pub fn of_settled(settled: Result<(), Refusal>) -> SettleResult {
-    let Err(refusal) = settled else { return SettleResult::default() };
-    let Refused { error, reason, retry_after } = of_result(&refusal);
-    SettleResult { error, reason, retry_after }
+pub fn of_settled(settled: Settled) -> SettleResult {
+    match settled {
+        Ok(Settlement { delay_cut }) => SettleResult { delay_cut, ..SettleResult::default() },
+        Err(refusal) => {
+            let Refused { error, reason, retry_after } = of_result(&refusal);
+            SettleResult { error, reason, retry_after, delay_cut: false }
+        }
+    }
 }
 
 /// When a call that was refused may be repeated at the earliest. `None`: it would be refused again.

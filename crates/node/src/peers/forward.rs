@@ -3,7 +3,7 @@
 use std::{error::Error as _, time::Duration};
 
 use async_trait::async_trait;
-use forebay_engine::{EnqueueCall, Enqueued, ExtendOf, NackOf, NewItem, OverBudget, RETRY_AFTER};
+use forebay_engine::{EnqueueCall, Enqueued, ExtendOf, NackOf, NewItem, OverBudget, RETRY_AFTER, Settlement};
 use forebay_front::{Answers, LinkError, Links};
 use forebay_types::{Namespace, Reason, Receipt, Refusal, Timestamp};
 use tonic::{Code, ConnectError, Request, Response, Status};
@@ -44,7 +44,7 @@ impl Links for PeerLinks {
         self.pass_on(owner, passage, send, wire::enqueued).await
     }
 
-    async fn ack(&self, owner: &str, namespace: Namespace, acks: Vec<Receipt>) -> Answers<()> {
+    async fn ack(&self, owner: &str, namespace: Namespace, acks: Vec<Receipt>) -> Answers<Settlement> {
         let (members, bytes) = (acks.len(), acks.len() * MEMBER_BYTES);
         let passage = Passage { verb: "ack", namespace: &namespace, load: Load::Settle, members, bytes };
         let request = wire::ack_request(&namespace, acks);
@@ -52,7 +52,7 @@ impl Links for PeerLinks {
         self.pass_on(owner, passage, send, wire::settled).await
     }
 
-    async fn nack(&self, owner: &str, namespace: Namespace, nacks: Vec<NackOf>) -> Answers<()> {
+    async fn nack(&self, owner: &str, namespace: Namespace, nacks: Vec<NackOf>) -> Answers<Settlement> {
         let carried = |nack: &NackOf| nack.metadata.as_ref().map_or(0, Vec::len) + nack.reason.len();
         let bytes = nacks.iter().map(|nack| carried(nack) + MEMBER_BYTES).sum();
         let members = nacks.len();
@@ -188,7 +188,7 @@ mod tests {
     };
 
     fn links() -> PeerLinks {
-        let credentials = Credentials::new(ClusterId::default(), Secret::new("secret"));
+        let credentials = Credentials::new(ClusterId::default(), vec![Secret::new("secret")]);
         PeerLinks::new("own:1", Dial::default(), credentials, 2_000)
     }
 

@@ -271,6 +271,9 @@ pub struct SettleResult {
     /// Why it was not done.
     #[prost(message, optional, tag = "1")]
     pub refusal: ::core::option::Option<Refusal>,
+    /// The item is back earlier than it was to be, since it expires.
+    #[prost(bool, tag = "2")]
+    pub delay_cut: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ExtendLeaseRequest {

@@ -122,7 +122,7 @@ pub struct AddShardRequest {
     /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
-    /// Why, for the audit log. At most 1 KiB.
+    /// Why, for the audit log. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
     /// Checks and answers, but changes nothing.
@@ -149,7 +149,7 @@ pub struct DrainShardRequest {
     /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
-    /// Why, for the audit log. At most 1 KiB.
+    /// Why, for the audit log. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
     /// Checks and answers, but changes nothing.
@@ -177,7 +177,7 @@ pub struct RemoveShardRequest {
     /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
-    /// Why, for the audit log. At most 1 KiB.
+    /// Why, for the audit log. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
     /// Checks and answers, but changes nothing.
@@ -205,7 +205,7 @@ pub struct MoveShardRequest {
     /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
-    /// Why, for the audit log. At most 1 KiB.
+    /// Why, for the audit log. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
     /// Checks and answers, but changes nothing.
@@ -232,7 +232,7 @@ pub struct DrainNodeRequest {
     /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
-    /// Why, for the audit log. At most 1 KiB.
+    /// Why, for the audit log. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
     /// Checks and answers, but changes nothing.
@@ -362,7 +362,8 @@ pub struct Counts {
     /// Since when they count, in the shard where that is longest.
     #[prost(message, optional, tag = "1")]
     pub since: ::core::option::Option<::prost_types::Timestamp>,
-    /// Items enqueued.
+    /// Items enqueued. What came in is what is there (ready, leased, scheduled, dead) and each way out: acked, expired,
+    /// removed.
     #[prost(uint64, tag = "2")]
     pub enqueued: u64,
     /// Deliveries that began.
@@ -377,6 +378,13 @@ pub struct Counts {
     /// Items that became dead letters.
     #[prost(uint64, tag = "6")]
     pub dead_lettered: u64,
+    /// Items whose time to live was over. A release before this one counts none.
+    #[prost(uint64, tag = "7")]
+    pub expired: u64,
+    /// Items and dead letters that left otherwise: cancelled, purged, deleted, dead letters that were kept for long
+    /// enough, and those that went to another topic, which has them in `enqueued`. A release before this one counts none.
+    #[prost(uint64, tag = "8")]
+    pub removed: u64,
 }
 /// How much happens a second, over the last seconds. It begins anew when a shard changes its owner.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
@@ -501,7 +509,7 @@ pub struct ApplySettingsRequest {
     /// (VERSION_MISMATCH), unless all is set so already. Absent: whatever they were.
     #[prost(uint64, optional, tag = "4")]
     pub version: ::core::option::Option<u64>,
-    /// Why, for the log of the node. At most 1 KiB.
+    /// Why, for the log of the node. What is longer than 1 KiB is cut.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
     /// Checks and answers the differences, but changes nothing.
@@ -576,7 +584,7 @@ pub struct PauseTopicRequest {
     /// When the pause ends by itself: at most 366 days from now. Absent: it does not.
     #[prost(message, optional, tag = "4")]
     pub until: ::core::option::Option<::prost_types::Timestamp>,
-    /// Why, for people. At most 1 KiB.
+    /// Why, for people. What is longer than 1 KiB is cut.
     #[prost(string, tag = "5")]
     pub note: ::prost::alloc::string::String,
     /// Checks and answers, but changes nothing.
@@ -606,7 +614,7 @@ pub struct ResumeTopicRequest {
     /// Which sides. One at least.
     #[prost(enumeration = "Side", repeated, tag = "3")]
     pub sides: ::prost::alloc::vec::Vec<i32>,
-    /// Why, for the log of the node. At most 1 KiB.
+    /// Why, for the log of the node. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
     /// Checks and answers, but changes nothing.
@@ -645,7 +653,7 @@ pub struct PutTopicRequest {
     /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "5")]
     pub request_id: ::prost::alloc::string::String,
-    /// Why, for the log of the node. At most 1 KiB.
+    /// Why, for the log of the node. What is longer than 1 KiB is cut.
     #[prost(string, tag = "6")]
     pub reason: ::prost::alloc::string::String,
     /// Checks and answers, but changes nothing.
@@ -683,7 +691,7 @@ pub struct DeleteTopicRequest {
     /// Names that operation, so that a repeated call begins no other one.
     #[prost(string, tag = "4")]
     pub request_id: ::prost::alloc::string::String,
-    /// Why, for the log of the node. At most 1 KiB.
+    /// Why, for the log of the node. What is longer than 1 KiB is cut.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
     /// Checks and answers, but changes nothing.
@@ -819,7 +827,7 @@ pub struct PutNamespaceRequest {
     /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "4")]
     pub request_id: ::prost::alloc::string::String,
-    /// Why, for the log of the node. At most 1 KiB.
+    /// Why, for the log of the node. What is longer than 1 KiB is cut.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
     /// Checks and answers, but changes nothing.
@@ -854,7 +862,7 @@ pub struct DeleteNamespaceRequest {
     /// Names these operations, so that a repeated call begins no other ones of the same topics.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
-    /// Why, for the log of the node. At most 1 KiB.
+    /// Why, for the log of the node. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
     /// Checks and answers, but changes nothing.
@@ -1202,7 +1210,7 @@ pub struct ItemFailure {
 /// The end of an item that became a dead letter.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ItemDeath {
-    /// `nacked`, `lease ended` or `dead-lettered`.
+    /// `nacked`, `lease ended`, `dead-lettered` or `expired while failing`.
     #[prost(string, tag = "1")]
     pub cause: ::prost::alloc::string::String,
     /// The reason that the last nack gave. May be empty.
@@ -1294,7 +1302,7 @@ pub struct CancelItemsRequest {
     /// The items, at most 1,000. One that is there twice is removed once, and has one answer for both.
     #[prost(string, repeated, tag = "2")]
     pub item_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Why, for the log of the node. At most 1 KiB.
+    /// Why, for the log of the node. What is longer than 1 KiB is cut.
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
     /// Looks and answers, but changes nothing.
@@ -1350,7 +1358,7 @@ pub struct UpdateItemRequest {
     /// The item expires so long after the change. Above 0, and at most 366 days.
     #[prost(message, optional, tag = "7")]
     pub ttl: ::core::option::Option<::prost_types::Duration>,
-    /// Why, for the log of the node. At most 1 KiB.
+    /// Why, for the log of the node. What is longer than 1 KiB is cut.
     #[prost(string, tag = "8")]
     pub reason: ::prost::alloc::string::String,
     /// Looks and answers, but changes nothing.
@@ -1704,7 +1712,7 @@ pub struct StartOperationRequest {
     /// Only counts: nothing is changed.
     #[prost(bool, tag = "11")]
     pub dry_run: bool,
-    /// Why; at most 1 KiB. It is kept with the operation.
+    /// Why. What is longer than 1 KiB is cut. It is kept with the operation.
     #[prost(string, tag = "12")]
     pub reason: ::prost::alloc::string::String,
     /// A repeated call with the same id begins nothing, and answers the operation that the first one began. With
@@ -1863,7 +1871,7 @@ pub struct AuditRecord {
     /// The topic, item, operation, token, node or shard that it is about. May be empty.
     #[prost(string, tag = "9")]
     pub target: ::prost::alloc::string::String,
-    /// Why, in the words of the caller; at most 1 KiB. May be empty.
+    /// Why, in the words of the caller. What is longer than 1 KiB is cut. May be empty.
     #[prost(string, tag = "10")]
     pub reason: ::prost::alloc::string::String,
     /// The other fields of the request, without payloads and metadata; at most 1 KiB.
@@ -1980,7 +1988,7 @@ pub struct CreateTokenRequest {
     /// For how long it is of use. Absent: 365 days. At most ten years.
     #[prost(message, optional, tag = "4")]
     pub lifetime: ::core::option::Option<::prost_types::Duration>,
-    /// Why. At most 1 KiB.
+    /// Why. What is longer than 1 KiB is cut.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
     /// Names the call. Repeated within a day it changes nothing, and is refused (REQUEST_ID_REUSED), since the
@@ -2033,7 +2041,7 @@ pub struct RotateTokenRequest {
     /// For how long the secret of before holds too, at most 30 days. Absent or 0: it ends at once.
     #[prost(message, optional, tag = "3")]
     pub overlap: ::core::option::Option<::prost_types::Duration>,
-    /// Why. At most 1 KiB.
+    /// Why. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
     /// Names the call. Repeated within a day it changes nothing, and is refused (REQUEST_ID_REUSED), since the
@@ -2060,7 +2068,7 @@ pub struct RevokeTokenRequest {
     /// The token's id.
     #[prost(string, tag = "2")]
     pub token_id: ::prost::alloc::string::String,
-    /// Why. At most 1 KiB.
+    /// Why. What is longer than 1 KiB is cut.
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
     /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
@@ -6102,7 +6110,8 @@ pub struct Nack {
     #[prost(string, tag = "1")]
     pub receipt: ::prost::alloc::string::String,
     /// Ready again after this span; absent: the retry delay that is set for the topic or its namespace, else at once;
-    /// for a release at once. At most 366 days.
+    /// for a release at once. At most 366 days. One that would end after the item's expiry is cut to half of the time that
+    /// is left. If that is less than a second, an item that failed becomes a dead letter.
     #[prost(message, optional, tag = "2")]
     pub delay: ::core::option::Option<::prost_types::Duration>,
     /// Replaces the item's metadata where given.
@@ -6111,7 +6120,7 @@ pub struct Nack {
     /// Sends the item to the dead letters at once.
     #[prost(bool, tag = "4")]
     pub dead_letter: bool,
-    /// Why; kept with a dead letter. At most 1 KiB.
+    /// Why; kept with a dead letter. What is longer than 1 KiB is cut, and ends in `…`.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
     /// Counts no failure (a worker that shuts down).
@@ -6134,6 +6143,10 @@ pub struct SettleResult {
     /// When to try again at the earliest, as in the error's RetryInfo.
     #[prost(message, optional, tag = "3")]
     pub retry_after: ::core::option::Option<::prost_types::Duration>,
+    /// The delay, given or set for the topic, would have ended after the item's expiry: it was cut to half of the time
+    /// that was left.
+    #[prost(bool, tag = "4")]
+    pub delay_cut: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ExtendLeaseRequest {

@@ -26,7 +26,7 @@ enum Versions {
 
 /// One failure, to be put before the others.
 pub(crate) fn packed(failure: &Failure) -> Result<Value, StoreError> {
-    let [consumer, reason] = [&failure.consumer, &failure.reason].map(|text| Failure::cut(text).to_owned());
+    let [consumer, reason] = [&failure.consumer, &failure.reason].map(|text| Failure::cut(text));
     pack::pack(&Versions::V1(Failure { consumer, reason, ..failure.clone() }))
 }
 
@@ -77,7 +77,7 @@ mod tests {
         assert!(longest.len() <= FAILURE_BYTES, "{}", longest.len());
         let column: Vec<u8> = longest.repeat(6)[..COLUMN_BYTES.min(6 * longest.len())].to_vec();
         let read = unpack(Some(&column)).unwrap();
-        assert_eq!(read, vec![failure(u32::MAX, &"x".repeat(Failure::REASON_BYTES)); 5]);
+        assert_eq!(read, vec![failure(u32::MAX, &Failure::cut(&"x".repeat(1_000))); 5]);
         assert_eq!(unpack(None).unwrap(), []);
         let two = [bytes(&failure(2, "b")), bytes(&failure(1, ""))].concat();
         assert_eq!(unpack(Some(&two)).unwrap(), [failure(2, "b"), failure(1, "")]);

@@ -38,8 +38,8 @@ pub(crate) fn pack_attributes(value: &PackedAttributes) -> Result<Vec<u8>, Store
 pub(crate) fn failures(stored: &[u8]) -> Result<Vec<Failure>, StoreError> {
     let mut read = failures::unpack(Some(stored))?;
     for failure in &mut read {
-        failure.consumer = Failure::cut(&failure.consumer).to_owned();
-        failure.reason = Failure::cut(&failure.reason).to_owned();
+        failure.consumer = Failure::cut(&failure.consumer);
+        failure.reason = Failure::cut(&failure.reason);
     }
     Ok(read)
 }

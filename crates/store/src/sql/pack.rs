@@ -6,7 +6,7 @@ use super::value::{Value, corrupt};
 use crate::{
     error::{ErrorClass, StoreError},
     rows::{LeaseEntry, ShardTopology, TopicCounts},
-    tally::{Tally, TopicTally},
+    tally::{Exits, Tally, TopicTally},
 };
 
 /// Packs the deliveries of a lease row. When they began, and in which batch, follows at the end: programs
@@ -40,24 +40,47 @@ pub(crate) fn unpack_deltas(bytes: &[u8]) -> Result<Vec<(TopicId, TopicCounts)>,
     postcard::from_bytes(bytes).map_err(|error| corrupt(format!("count deltas: {error}")))
 }
 
-/// Packs what a batch counts of items and deliveries.
+/// Packs what a batch counts of items and deliveries. How items left otherwise than by an ack follows at the end, if
+/// some did: programs that do not know that read no further.
 pub(crate) fn tallies(at: Timestamp, tallies: &[(TopicId, Tally)]) -> Result<Value, StoreError> {
-    pack(&(at, tallies))
+    let exits: Vec<Exits> = tallies.iter().map(|(_, tally)| tally.exits()).collect();
+    match exits.iter().all(|exits| *exits == Exits::default()) {
+        true => pack(&(at, tallies)),
+        false => pack(&(at, tallies, exits)),
+    }
 }
 
-/// Unpacks what [`tallies`] packed.
+/// Unpacks what [`tallies`] packed, or a program of before.
 pub(crate) fn unpack_tallies(bytes: &[u8]) -> Result<(Timestamp, Vec<(TopicId, Tally)>), StoreError> {
-    postcard::from_bytes(bytes).map_err(|error| corrupt(format!("tallies: {error}")))
+    let wrong = |error| corrupt(format!("tallies: {error}"));
+    let ((at, mut tallies), rest) =
+        postcard::take_from_bytes::<(Timestamp, Vec<(TopicId, Tally)>)>(bytes).map_err(wrong)?;
+    if !rest.is_empty() {
+        let exits: Vec<Exits> = postcard::from_bytes(rest).map_err(wrong)?;
+        if exits.len() != tallies.len() {
+            return Err(corrupt(format!("tallies of {} topics and of {}", tallies.len(), exits.len())));
+        }
+        tallies.iter_mut().zip(exits).for_each(|((_, tally), exits)| *tally = tally.with_exits(exits));
+    }
+    Ok((at, tallies))
 }
 
-/// Packs a topic's tally.
+/// Packs a topic's tally, as [`tallies`] packs many.
 pub(crate) fn tally(tally: &TopicTally) -> Result<Value, StoreError> {
-    pack(tally)
+    match tally.tally.exits() {
+        (0, 0) => pack(tally),
+        exits => pack(&(tally, exits)),
+    }
 }
 
-/// Unpacks what [`tally`] packed.
+/// Unpacks what [`tally`] packed, or a program of before.
 pub(crate) fn unpack_tally(bytes: &[u8]) -> Result<TopicTally, StoreError> {
-    postcard::from_bytes(bytes).map_err(|error| corrupt(format!("a tally: {error}")))
+    let wrong = |error| corrupt(format!("a tally: {error}"));
+    let (mut read, rest) = postcard::take_from_bytes::<TopicTally>(bytes).map_err(wrong)?;
+    if !rest.is_empty() {
+        read.tally = read.tally.with_exits(postcard::from_bytes(rest).map_err(wrong)?);
+    }
+    Ok(read)
 }
 
 /// Packs the topology history.
@@ -135,6 +158,32 @@ mod tests {
         let read = unpack_entries(&older).unwrap();
         let leased_at = Timestamp::from_micros(10_000_000);
         assert_eq!(read, written.map(|entry| LeaseEntry { began: 0, leased_at, ..entry }));
+    }
+
+    #[test]
+    fn a_tally_is_read_as_it_was_written_by_this_program_and_the_one_before() {
+        let before = Tally { enqueued: 9, acked: 4, failed: -1, ..Tally::default() };
+        let tally = Tally { expired: 3, removed: 2, ..before };
+        let at = Timestamp::from_micros(7);
+        let written = [(TopicId(1), tally), (TopicId(2), before)];
+        let bytes = |value| match value {
+            Ok(Value::Bytes(bytes)) => bytes.to_vec(),
+            other => panic!("{other:?}"),
+        };
+        let (list, one) =
+            (bytes(tallies(at, &written)), bytes(super::tally(&TopicTally { since: at, tally })));
+        assert_eq!(unpack_tallies(&list).unwrap(), (at, written.to_vec()));
+        assert_eq!(unpack_tally(&one).unwrap(), TopicTally { since: at, tally });
+        // The one before wrote six figures, and reads these alone.
+        let six = [9, 4, 0, -1, 0, 0];
+        let (older_list, older_one) =
+            (bytes(pack(&(at, [(TopicId(1), six), (TopicId(2), six)].as_slice()))), bytes(pack(&(at, six))));
+        assert!(list.starts_with(&older_list) && one.starts_with(&older_one));
+        assert_eq!(unpack_tallies(&older_list).unwrap().1, written.map(|(topic, _)| (topic, before)));
+        assert_eq!(unpack_tally(&older_one).unwrap(), TopicTally { since: at, tally: before });
+        // Nothing more is written where nothing more is counted.
+        assert_eq!(bytes(super::tally(&TopicTally { since: at, tally: before })), older_one);
+        assert!(unpack_tallies(&[&older_list[..], &[1, 2, 2]].concat()).is_err(), "of one topic, not of two");
     }
 
     #[test]

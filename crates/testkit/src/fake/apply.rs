@@ -13,6 +13,7 @@ use forebay_types::{DeliveryPolicy, Failure, Seq, State, Timestamp, TopicId};
 
 use super::{
     change::{Applied, Change},
+    namespace_tallies::RemovedDormant,
     tables::{Tables, TopicEntry},
 };
 
@@ -21,9 +22,11 @@ impl Tables {
     pub(super) fn apply(&mut self, batch: &Batch) -> Applied {
         let mut done = Applied::default();
         self.check_marks(batch, &mut done);
+        let deeds = self.deeds(batch);
         if self.strict {
-            Self::check_tallies(batch, &self.deeds(batch), &mut done);
+            Self::check_tallies(batch, &deeds, &mut done);
         }
+        let removed_dormant = self.removed_dormant(batch, &deeds);
         for topic in &batch.new_topics {
             self.create_topic(topic, &mut done);
         }
@@ -70,7 +73,7 @@ impl Tables {
         }
         self.settle_leases(&mut done);
         self.remember(batch, &mut done);
-        self.count(batch, &mut done);
+        self.count(batch, &removed_dormant, &mut done);
         if let Some(history) = &batch.topology_history {
             self.topology_history.clone_from(history);
         }
@@ -320,7 +323,7 @@ impl Tables {
         }
     }
 
-    fn count(&mut self, batch: &Batch, done: &mut Applied) {
+    fn count(&mut self, batch: &Batch, removed_dormant: &RemovedDormant, done: &mut Applied) {
         for topic in &batch.drop_topics {
             match self.topics.remove(topic) {
                 Some(entry) if entry.actual == TopicCounts::default() => {}
@@ -339,7 +342,7 @@ impl Tables {
             done.topics.extend(batch.count_deltas.iter().map(|(topic, _)| *topic));
         }
         self.count_tallies(batch, done);
-        self.forget_topics(batch, done);
+        self.forget_topics(batch, removed_dormant, done);
         self.check_totals(batch, done);
         for (topic, counts, _) in &batch.folds {
             done.topics.insert(*topic);

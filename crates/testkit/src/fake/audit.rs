@@ -1,6 +1,6 @@
 //! Checks the rows that a batch changed against each other.
 
-use forebay_store::Sweep;
+use forebay_store::{Sweep, TopicCounts, TopicTally};
 use forebay_types::{Seq, State, Timestamp};
 
 use super::{change::Applied, tables::Tables};
@@ -17,6 +17,15 @@ impl Tables {
             if counted != entry.actual {
                 let (name, actual) = (&entry.name, entry.actual);
                 done.violation("CONSERVATION", format!("{name} is counted {counted:?}, and has {actual:?}"));
+            }
+            let TopicCounts { ready, scheduled, dead } = entry.actual;
+            if let Some(TopicTally { tally, .. }) = entry.counted
+                && tally.present() != ready + scheduled + dead
+            {
+                let (name, actual) = (&entry.name, entry.actual);
+                let what =
+                    format!("{name} has {actual:?}, which is not what came in and did not leave: {tally:?}");
+                done.violation("CONSERVATION", what);
             }
         }
         for sweep in Sweep::ALL {

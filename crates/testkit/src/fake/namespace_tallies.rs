@@ -8,10 +8,13 @@ use std::{
 use forebay_store::{Batch, NamespaceTally, Tally};
 use forebay_types::{Namespace, TopicId};
 
-use super::{change::Applied, tables::Tables};
+use super::{change::Applied, tables::Tables, tallies::Deeds};
 
 /// A run has fewer namespaces, so that none has to give way to others.
 const NAMESPACES_FEW: usize = 100;
+
+/// Dead letters that a batch removes, by namespace and topic.
+pub(super) type RemovedDormant = Vec<(Namespace, TopicId, i64)>;
 
 impl Tables {
     /// What forgotten topics counted, of the first namespaces behind a name.
@@ -20,8 +23,29 @@ impl Tables {
         self.namespace_tallies.range(behind).take(limit).map(|(_, row)| row.clone()).collect()
     }
 
+    /// Dead letters of topics that are forgotten, which a batch removes before it is applied.
+    pub(super) fn removed_dormant(&self, batch: &Batch, deeds: &BTreeMap<TopicId, Deeds>) -> RemovedDormant {
+        let removed = batch.dormant_losses.iter().filter_map(|(topic, _)| {
+            let name = &self.topics.get(topic)?.name;
+            Some((name.namespace.clone(), *topic, deeds.get(topic)?.dead_gone()))
+        });
+        removed.collect()
+    }
+
     /// Adds what a batch counts to what all have counted, and writes what forgotten topics counted.
-    pub(super) fn forget_topics(&mut self, batch: &Batch, done: &mut Applied) {
+    pub(super) fn forget_topics(
+        &mut self,
+        batch: &Batch,
+        removed_dormant: &RemovedDormant,
+        done: &mut Applied,
+    ) {
+        for (namespace, topic, count) in removed_dormant {
+            // What a namespace counted before it was deleted is gone, and so is what goes of that.
+            let row = self.namespace_tallies.get(namespace).filter(|row| *topic > row.deleted_through);
+            if row.is_some_and(|row| row.tally.is_some()) {
+                self.totals.entry(namespace.clone()).or_default().removed += count;
+            }
+        }
         for (topic, delta) in &batch.tallies {
             if let Some(entry) = self.topics.get(topic) {
                 *self.totals.entry(entry.name.namespace.clone()).or_default() += *delta;

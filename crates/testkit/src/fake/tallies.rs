@@ -14,8 +14,6 @@ pub(super) struct Deeds {
     inserts: i64,
     /// Items deleted.
     deletes: i64,
-    /// Those of them whose time to live may have been over.
-    mortal: i64,
     /// Deliveries that failed, and whose item waits again.
     failed: i64,
     /// Those that did not fail.
@@ -24,6 +22,17 @@ pub(super) struct Deeds {
     died: i64,
     /// Items that an operation or a caller removed.
     removed: i64,
+    /// Dead letters that went, but for those that are items of the topic again.
+    dead_gone: i64,
+    /// Items that came from the dead letters of another topic.
+    came: i64,
+}
+
+impl Deeds {
+    /// Dead letters that went, but for those that are items of the topic again.
+    pub(super) fn dead_gone(&self) -> i64 {
+        self.dead_gone
+    }
 }
 
 impl Tables {
@@ -57,10 +66,8 @@ impl Tables {
         for row in &batch.inserts {
             deeds.entry(row.topic).or_default().inserts += 1;
         }
-        for row in batch.deletes.iter().filter_map(|seq| self.items.get(seq)) {
-            let deeds = deeds.entry(row.topic).or_default();
-            deeds.deletes += 1;
-            deeds.mortal += i64::from(row.attributes.expires_at.is_some());
+        for topic in batch.deletes.iter().filter_map(topic) {
+            deeds.entry(topic).or_default().deletes += 1;
         }
         for requeue in &batch.requeues {
             let Some(topic) = topic(&requeue.seq) else { continue };
@@ -74,6 +81,16 @@ impl Tables {
         for topic in batch.purges.iter().chain(&batch.cancels).filter_map(topic) {
             deeds.entry(topic).or_default().removed += 1;
         }
+        let dead = |seq: &Seq| self.dead.get(seq).map(|(row, _)| row.topic);
+        let gone = batch.dead_letter_deletes.iter().chain(&batch.dead_letter_purges);
+        for topic in gone.chain(&batch.dead_letter_cancels).filter_map(dead) {
+            deeds.entry(topic).or_default().dead_gone += 1;
+        }
+        for redrive in &batch.redrives {
+            let Some(from) = dead(&redrive.key.seq).filter(|from| *from != redrive.topic) else { continue };
+            deeds.entry(from).or_default().dead_gone += 1;
+            deeds.entry(redrive.topic).or_default().came += 1;
+        }
         deeds
     }
 
@@ -86,11 +103,16 @@ impl Tables {
             let deeds = deeds.get(topic).unwrap_or(&none);
             // What was deleted and neither acked nor consumed has expired. At-most-once items that return are
             // inserted, and taken off what was consumed.
-            let expired = deeds.deletes - deeds.inserts + tally.enqueued - tally.acked - tally.consumed;
+            let stored = tally.enqueued - deeds.came;
+            let expired = deeds.deletes - deeds.inserts + stored - tally.acked - tally.consumed;
+            // Their namespaces count what goes of topics that are forgotten.
+            let is_forgotten = batch.dormant_losses.iter().any(|(dormant, _)| dormant == topic);
+            let dead_gone = if is_forgotten { 0 } else { deeds.dead_gone };
             let holds = tally.dead_lettered == deeds.died
-                && (0..=deeds.mortal).contains(&expired)
-                && (0..=deeds.mortal).contains(&(tally.failed - deeds.failed - deeds.died))
-                && (0..=deeds.mortal + deeds.removed).contains(&(tally.returned - deeds.returned));
+                && tally.expired == expired
+                && tally.removed == deeds.removed + dead_gone
+                && (0..=expired).contains(&(tally.failed - deeds.failed - deeds.died))
+                && (0..=expired + deeds.removed).contains(&(tally.returned - deeds.returned));
             if !holds {
                 let what = format!("topic {} counts {tally:?}, and has {deeds:?}", topic.0);
                 done.violation("CONSERVATION", what);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use forebay_engine::{Engine, EnqueueCall, Enqueued, ExtendOf, NackOf};
+use forebay_engine::{Engine, EnqueueCall, Enqueued, ExtendOf, NackOf, Settlement};
 use forebay_front::{Answers, LinkError, Links};
 use forebay_types::{Namespace, Receipt, Refusal, Timestamp};
 
@@ -148,12 +148,12 @@ impl Links for SimLinks {
         self.pass(owner, count, |engine| async move { engine.enqueue(call).await }).await
     }
 
-    async fn ack(&self, owner: &str, namespace: Namespace, acks: Vec<Receipt>) -> Answers<()> {
+    async fn ack(&self, owner: &str, namespace: Namespace, acks: Vec<Receipt>) -> Answers<Settlement> {
         let count = acks.len();
         self.pass(owner, count, |engine| async move { engine.ack(namespace, acks, None).await }).await
     }
 
-    async fn nack(&self, owner: &str, namespace: Namespace, nacks: Vec<NackOf>) -> Answers<()> {
+    async fn nack(&self, owner: &str, namespace: Namespace, nacks: Vec<NackOf>) -> Answers<Settlement> {
         let count = nacks.len();
         self.pass(owner, count, |engine| async move { engine.nack(namespace, nacks, None).await }).await
     }

@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use forebay_engine::{
     ActiveTopicsCall, ChangeCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, NackAction,
-    NackOf, NewItem,
+    NackOf, NewItem, Settled, Settlement,
 };
 use forebay_store::OperationOrder;
 use forebay_types::{Body, Fate, ItemId, Namespace, Reason, Receipt, Refusal, Schedule, Seq, ShardId};
@@ -116,7 +116,7 @@ impl Port<'_> {
     pub async fn ack(&mut self, node: &Node, tenant: usize, receipts: Vec<Receipt>) -> Vec<Known> {
         let start = self.begin(node, format_args!("ack {:?}", ReceiptNames(&receipts)));
         let mut answer = if self.has_bug(CallerBug::AckForgotten, 100) {
-            Answer::Done(vec![Ok(()); receipts.len()])
+            Answer::Done(vec![Ok(Settlement::default()); receipts.len()])
         } else {
             self.call(node, node.front.ack(namespace(tenant), receipts.clone())).await
         };
@@ -133,7 +133,7 @@ impl Port<'_> {
         let start =
             self.begin(node, format_args!("nack {:?} {:?}", ReceiptNames(&receipts), Actions(&nacks)));
         let mut answer = if self.has_bug(CallerBug::NackForgotten, 300) {
-            Answer::Done(vec![Ok(()); receipts.len()])
+            Answer::Done(vec![Ok(Settlement::default()); receipts.len()])
         } else {
             self.call(node, node.front.nack(namespace(tenant), nacks.clone())).await
         };
@@ -223,13 +223,13 @@ impl Port<'_> {
         self.world.plan.caller_bug == Some(caller_bug) && self.dice.chance(per_mille)
     }
 
-    fn settle_bugs(&self, answer: &mut Answer<Vec<Result<(), Refusal>>>) {
+    fn settle_bugs(&self, answer: &mut Answer<Vec<Settled>>) {
         self.tell_unknown(answer);
         let Answer::Done(results) = answer else { return };
         for result in results {
             let lost = matches!(result, Err(refusal) if refusal.reason == Reason::LeaseLost);
             match self.world.plan.caller_bug {
-                Some(CallerBug::StaleAckOk) if lost => *result = Ok(()),
+                Some(CallerBug::StaleAckOk) if lost => *result = Ok(Settlement::default()),
                 Some(CallerBug::FateMadeUp) if lost => *result = Err(Refusal::lease_lost(Fate::Gone)),
                 _ => {}
             }
@@ -305,7 +305,7 @@ fn summary(what: &What) -> String {
             all(answer, |item: &Delivered| format!("{}.{}@{}", item.id, item.attempt, item.priority))
         }
         What::Ack { answer, .. } | What::Nack { answer, .. } => {
-            all(answer, |result| result.as_ref().map_or_else(why, |()| "ok".to_owned()))
+            all(answer, |result| result.as_ref().map_or_else(why, |_| "ok".to_owned()))
         }
         What::Extend { answer, .. } => {
             all(answer, |result| result.as_ref().map_or_else(why, |end| end.as_micros().to_string()))

@@ -163,10 +163,10 @@ async fn kill_connections(url: String) {
 }
 
 /// A folder that is removed after its test.
-struct Folder(PathBuf);
+pub struct Folder(pub PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("contract-{}-{number}", std::process::id());

@@ -32,3 +32,4 @@ mod tasks;
 mod tls;
 mod turns;
 mod undelivered;
+mod ways_out;

@@ -45,7 +45,7 @@ async fn ack(engine: Engine, receipt: Receipt, from: Instant) {
     loop {
         let answer = timeout(PATIENCE, engine.ack(NAMESPACE.into(), vec![receipt], None)).await;
         match answer.map(|results| results.unwrap().remove(0)) {
-            Ok(Ok(())) => return,
+            Ok(Ok(_)) => return,
             Ok(Err(refusal)) if refusal.reason != Reason::LeaseLost => sleep(PATIENCE / 10).await,
             Ok(Err(refusal)) => panic!("{receipt:?}: {refusal:?}"),
             Err(_) => {}

@@ -108,9 +108,11 @@ engine! {
     brief_extensions: ExtendsBriefly in Quiet breaks "AS-ASKED";
     an_answer_of_too_many_bytes: MaxBytesIgnored in Quiet breaks "AS-ASKED";
     a_dead_letter_without_a_reason: ReasonForgotten in Quiet breaks "AS-ASKED";
+    a_delay_that_passes_the_expiry: DelayPastExpiry in Quiet breaks "AS-ASKED" | "EVENTUAL-REDELIVERY";
     a_failure_that_is_not_remembered: FailureForgotten in Quiet breaks "AS-ASKED";
     an_undone_batch_that_is_counted: UndoneCounted in Rollbacks breaks "CONSERVATION";
     a_batch_that_is_counted_twice: CountedTwice in Crashes | TakeOvers breaks "CONSERVATION";
+    an_item_that_expires_uncounted: ExpiredNotCounted in Quiet breaks "CONSERVATION";
     a_fold_of_a_tally_that_is_not_read: FoldedUnread in Crashes | TakeOvers breaks "CONSERVATION";
     a_forgotten_topic_whose_counts_are_lost: ForgottenNotCounted in Quiet breaks "CONSERVATION";
     a_wrong_time_on_a_page: OldestReadyAtWrong in Quiet breaks "COUNTS";

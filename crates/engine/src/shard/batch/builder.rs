@@ -13,7 +13,7 @@ use crate::{
     shard::{
         OwnedShard,
         disk_room::Need,
-        forgotten_rows::ForgottenChange,
+        forgotten_rows::{ForgottenChange, RemovedDormant},
         in_flight::{Claims, EarliestAdded, InFlight, Planned, PlannedOperation, PlannedPage},
         leases::LeasePosition,
         row_costs::{Prices, RowCounts, RowKind},
@@ -88,6 +88,8 @@ pub(super) struct BatchBuilder<'a> {
     pub added: EarliestAdded,
     /// Dead letters of dormant topics that it deletes.
     dormant_losses: BTreeMap<TopicId, i64>,
+    /// Those of them that are not items again. Their topics are forgotten, so their namespaces count them.
+    pub removed_dormant: RemovedDormant,
 }
 
 /// The result of building.
@@ -191,6 +193,7 @@ impl<'a> BatchBuilder<'a> {
             closing: BTreeMap::new(),
             added: EarliestAdded::nothing(),
             dormant_losses: BTreeMap::new(),
+            removed_dormant: RemovedDormant::new(),
             shard,
         }
     }
@@ -290,14 +293,24 @@ impl<'a> BatchBuilder<'a> {
         self.added.add(Sweep::Expiry, at.unwrap_or(Timestamp::MAX));
     }
 
-    /// A dead letter is deleted. Its topic may be dormant: then nobody counts its dead letters in memory.
-    pub fn delete_dead_letter(&mut self, topic: TopicId, seq: Seq) {
+    /// A dead letter is deleted, since its retention is over.
+    pub fn delete_dead_letter(&mut self, topic: TopicId, namespace: &Namespace, seq: Seq) {
         self.batch.dead_letter_deletes.push(seq);
         self.claims.insert(seq);
-        self.lose_dead_letter(topic);
+        self.remove_dead_letter(topic, namespace);
     }
 
-    /// A topic, which may be dormant, has one dead letter less.
+    /// A dead letter is gone, or an item of another topic.
+    pub fn remove_dead_letter(&mut self, topic: TopicId, namespace: &Namespace) {
+        self.lose_dead_letter(topic);
+        if self.shard.topics.get(topic).is_some() {
+            self.tally(topic).removed += 1;
+        } else {
+            *self.removed_dormant.entry((namespace.clone(), topic)).or_default() += 1;
+        }
+    }
+
+    /// A topic has one dead letter less. It may be dormant: then nobody counts its dead letters in memory.
     pub fn lose_dead_letter(&mut self, topic: TopicId) {
         match self.shard.topics.get(topic) {
             Some(_) => self.count(topic, 0, 0, -1),

@@ -88,7 +88,7 @@ fn cancel(builder: &mut BatchBuilder<'_>, request: ChangeRequest, found: &FoundI
         (Place::Dead { .. }, None) => {
             builder.claims.insert(seq);
             builder.batch.dead_letter_cancels.push(seq);
-            builder.lose_dead_letter(item.topic);
+            builder.remove_dead_letter(item.topic, &found.namespace);
             Some(OperationEffect::DeadLetterGone(seq))
         }
         (place, None) => {

@@ -219,7 +219,7 @@ impl Step<'_> {
             (OperationKind::DeleteDead | OperationKind::Cancel, Place::Dead { .. }) => {
                 builder.claims.insert(seq);
                 builder.batch.dead_letter_purges.push(seq);
-                builder.lose_dead_letter(item.topic);
+                builder.remove_dead_letter(item.topic, &self.spec.namespace.as_str().into());
                 self.effects.push(OperationEffect::DeadLetterGone(seq));
                 Done::Changed
             }
@@ -291,7 +291,12 @@ impl Step<'_> {
         let attributes = ItemAttributes { expires_at, failures: 0, redrives, ..item.attributes };
         builder.claims.insert(key.seq);
         builder.adds_expiry(expires_at);
-        builder.lose_dead_letter(item.topic);
+        if item.topic == topic {
+            builder.lose_dead_letter(topic);
+        } else {
+            builder.remove_dead_letter(item.topic, &self.spec.namespace.as_str().into());
+            builder.tally(topic).enqueued += 1;
+        }
         builder.count(topic, 1, 0, 0);
         builder.batch.redrives.push(Redrive { topic, key, attributes, packed: packed.to_vec() });
         let item = ReadyItem { attributes, bytes: item.bytes, body: None };
@@ -308,6 +313,7 @@ pub(super) fn take_out(
 ) -> OperationEffect {
     let seq = item.key.seq;
     builder.claims.insert(seq);
+    builder.tally(item.topic).removed += 1;
     if let Some(at) = item.attributes.expires_at {
         builder.batch.expiry_deletes.push(DueKey { at, seq });
     }

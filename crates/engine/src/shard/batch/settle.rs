@@ -5,17 +5,16 @@ use std::time::Duration;
 
 use forebay_store::{DeadLetter, DueKey, LeaseEntry, Requeue, Sweep, Tally};
 use forebay_types::{
-    Ending, Failure, FailureCause, ItemAttributes, ItemId, Key, Receipt, Seq, State, Timestamp,
+    DeathCause, Ending, Failure, FailureCause, ItemAttributes, ItemId, Key, Receipt, Seq, State, Timestamp,
     after_failure, after_rejection, after_release,
 };
 use rustc_hash::FxHashSet;
 
 use super::builder::BatchBuilder;
 use crate::{
-    api::NackAction,
+    api::{NackAction, Settlement},
     planted::{Bug, on},
     shard::{
-        OwnedShard,
         disk_room::Need,
         fair_queue::Turn,
         in_flight::{Planned, PlannedSettle, SettleEffect},
@@ -35,8 +34,7 @@ pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, most: usize) {
     builder.shard.settles.begin(builder.left(most) / dearest);
     while builder.spent < most {
         let Some(Turn { work: request, .. }) = builder.shard.settles.pop(|_| true) else { break };
-        let held_back = builder.allowed < Need::Items
-            && builder.shard.need_of(&request, builder.moment.now) > builder.allowed;
+        let held_back = builder.allowed < Need::Items && need_of(builder, &request) > builder.allowed;
         if held_back {
             deferred.push(request);
         } else if builder.claims.contains(request.receipt.item.seq) {
@@ -82,28 +80,26 @@ pub(super) fn timeouts_due(builder: &BatchBuilder<'_>) -> usize {
     shard.leases.timed_out(builder.moment.now).take(TIMEOUTS_MAX).count()
 }
 
-impl OwnedShard {
-    /// How much room on the disk a settlement needs.
-    fn need_of(&self, request: &SettleRequest, now: Timestamp) -> Need {
-        let Some(lease) = self.leases.get(request.receipt.item.seq) else { return Need::Nothing };
-        match request.kind {
-            SettleKind::Ack | SettleKind::Purge | SettleKind::Cancel => Need::Nothing,
-            SettleKind::Extend { .. } | SettleKind::Reset => Need::Rows,
-            SettleKind::Nack { action: NackAction::Release(_), .. } => Need::Rows,
-            SettleKind::Nack { action: NackAction::DeadLetter, .. } => Need::Items,
-            SettleKind::Nack { action: NackAction::Fail(_), .. } | SettleKind::LeaseTimeout => {
-                need_of_failure(lease, now)
-            }
+/// How much room on the disk a settlement needs.
+fn need_of(builder: &BatchBuilder<'_>, request: &SettleRequest) -> Need {
+    let Some(lease) = builder.shard.leases.get(request.receipt.item.seq) else { return Need::Nothing };
+    match request.kind {
+        SettleKind::Ack | SettleKind::Purge | SettleKind::Cancel => Need::Nothing,
+        SettleKind::Extend { .. } | SettleKind::Reset => Need::Rows,
+        SettleKind::Nack { action: NackAction::Release(_), .. } => Need::Rows,
+        SettleKind::Nack { action: NackAction::DeadLetter, .. } => Need::Items,
+        SettleKind::Nack { action: NackAction::Fail(delay), .. } => {
+            need_of_failure(failed(builder, lease, builder.moment.now, delay).0)
         }
+        SettleKind::LeaseTimeout => need_of_failure(failed(builder, lease, lease.deadline, None).0),
     }
 }
 
 /// How much room on the disk a failed delivery needs.
-fn need_of_failure(lease: &LeaseEntry, now: Timestamp) -> Need {
-    let attributes = &lease.attributes;
-    match after_failure(attributes.failures + 1, attributes.max_attempts, attributes.expires_at, now) {
-        Ending::Again => Need::Rows,
-        Ending::Dead => Need::Items,
+const fn need_of_failure(ending: Ending) -> Need {
+    match ending {
+        Ending::Again | Ending::Sooner(_) => Need::Rows,
+        Ending::Dead | Ending::TooLate => Need::Items,
         Ending::Expired => Need::Nothing,
     }
 }
@@ -121,7 +117,7 @@ pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>, most: usize) {
     let shard = builder.shard.id;
     let timed_out: Vec<SettleRequest> = (builder.shard.leases.timed_out(builder.moment.now))
         .filter(|lease| !builder.claims.contains(lease.seq) && !waiting.contains(&lease.seq))
-        .filter(|lease| need_of_failure(lease, builder.moment.now) <= builder.allowed)
+        .filter(|lease| need_of_failure(failed(builder, lease, lease.deadline, None).0) <= builder.allowed)
         .take(room)
         .map(|lease| SettleRequest {
             namespace: builder.shard.namespace_of(lease.topic),
@@ -195,7 +191,7 @@ const fn row_kind(effect: &SettleEffect) -> RowKind {
     }
 }
 
-/// Counts how a delivery ended, if it did.
+/// Counts how a delivery ended, if it did, and how its item left.
 fn tally(tally: &mut Tally, kind: &SettleKind, effect: &SettleEffect) {
     match kind.end() {
         Some(DeliveryEnd::Acked) => tally.acked += 1,
@@ -204,6 +200,13 @@ fn tally(tally: &mut Tally, kind: &SettleKind, effect: &SettleEffect) {
         None => {}
     }
     tally.dead_lettered += i64::from(matches!(effect, SettleEffect::DeadLettered(_)));
+    match (kind, effect) {
+        (SettleKind::Ack, _) => {}
+        (SettleKind::Purge | SettleKind::Cancel, _) => tally.removed += 1,
+        // Nobody acked it.
+        (_, SettleEffect::Deleted) => tally.expired += 1,
+        _ => {}
+    }
 }
 
 fn ack(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
@@ -227,48 +230,88 @@ fn nack(
     metadata: Option<&[u8]>,
     reason: &str,
 ) -> SettleEffect {
-    let now = builder.moment.now;
-    let ItemAttributes { failures, max_attempts, expires_at, .. } = lease.attributes;
-    let retry_delay = || retry_delay(builder, lease);
-    let (ending, cause) = match action {
-        NackAction::Fail(_) => {
-            (after_failure(failures + 1, max_attempts, expires_at, now), Some(FailureCause::Nacked))
+    let (now, expires_at) = (builder.moment.now, lease.attributes.expires_at);
+    let ((ending, due), cause) = match action {
+        NackAction::Fail(delay) => (failed(builder, lease, now, delay), Some(FailureCause::Nacked)),
+        NackAction::Release(delay) => {
+            let due = now.plus(delay);
+            ((after_release(expires_at, now, due), due), None)
         }
-        NackAction::Release(_) => (after_release(expires_at, now), None),
-        NackAction::DeadLetter => (after_rejection(expires_at, now), Some(FailureCause::DeadLettered)),
+        NackAction::DeadLetter => ((after_rejection(expires_at, now), now), Some(FailureCause::DeadLettered)),
     };
-    let failure = cause.map(|cause| failure_of(lease, now, cause, reason));
     let rank = match action {
         // Without a delay it keeps its old place.
         NackAction::Release(delay) if delay.is_zero() && !on(Bug::ReleaseLosesPlace) => lease.rank,
-        NackAction::Release(delay) => now.plus(delay).as_micros(),
-        NackAction::Fail(delay) => now.plus(delay.unwrap_or_else(retry_delay)).as_micros(),
-        NackAction::DeadLetter => lease.rank,
+        _ => due.as_micros(),
     };
-    match (ending, failure) {
-        (Ending::Expired, _) => ack(builder, lease),
-        (Ending::Dead, Some(failure)) => dead_letter(builder, lease, reason, metadata, failure),
-        // Nothing dies of a release.
-        (Ending::Dead | Ending::Again, failure) => requeue(builder, lease, rank, metadata, failure),
-    }
+    let failure = cause.map(|cause| failure_of(lease, now, cause, reason));
+    end(builder, lease, ending, Again { rank, metadata, failure }, reason)
 }
 
 fn time_out(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect {
+    let failure = Some(failure_of(lease, lease.deadline, FailureCause::LeaseEnded, ""));
+    let (ending, due) = failed(builder, lease, lease.deadline, None);
+    end(builder, lease, ending, Again { rank: due.as_micros(), metadata: None, failure }, "")
+}
+
+/// What becomes of an item whose delivery failed at this time, and when it is to be back: after the delay, or the
+/// one that is set for its topic.
+fn failed(
+    builder: &BatchBuilder<'_>,
+    lease: &LeaseEntry,
+    at: Timestamp,
+    delay: Option<Duration>,
+) -> (Ending, Timestamp) {
+    let set = || builder.settings_of(lease.topic).retry_delay.unwrap_or_default();
+    let due = at.plus(delay.unwrap_or_else(set));
     let ItemAttributes { failures, max_attempts, expires_at, .. } = lease.attributes;
-    let failure = failure_of(lease, lease.deadline, FailureCause::LeaseEnded, "");
-    match after_failure(failures + 1, max_attempts, expires_at, builder.moment.now) {
-        Ending::Again => {
-            let again = lease.deadline.plus(retry_delay(builder, lease));
-            requeue(builder, lease, again.as_micros(), None, Some(failure))
-        }
-        Ending::Dead => dead_letter(builder, lease, "", None, failure),
-        Ending::Expired => ack(builder, lease),
+    let now = builder.moment.now;
+    match after_failure(failures + 1, max_attempts, expires_at, now, due) {
+        Ending::Sooner(_) | Ending::TooLate if on(Bug::DelayPastExpiry) => (Ending::Again, due),
+        ending => (ending, due),
     }
 }
 
-/// How long an item waits after a failure for which nobody named a delay.
-fn retry_delay(builder: &BatchBuilder<'_>, lease: &LeaseEntry) -> Duration {
-    builder.settings_of(lease.topic).retry_delay.unwrap_or_default()
+/// How an item waits again, if it does.
+struct Again<'a> {
+    /// Its place in its priority: the time at which it is back.
+    rank: i64,
+    /// New metadata.
+    metadata: Option<&'a [u8]>,
+    /// How the delivery failed. `None`: it did not.
+    failure: Option<Failure>,
+}
+
+/// Ends a delivery that was not acked.
+fn end(
+    builder: &mut BatchBuilder<'_>,
+    lease: &LeaseEntry,
+    ending: Ending,
+    again: Again<'_>,
+    reason: &str,
+) -> SettleEffect {
+    let Again { metadata, failure, .. } = again;
+    match (ending, failure) {
+        (Ending::Expired, _) => ack(builder, lease),
+        (Ending::Dead, Some(failure)) => {
+            let cause = DeathCause::Failed(failure.cause);
+            dead_letter(builder, lease, cause, reason, metadata, failure)
+        }
+        (Ending::TooLate, Some(failure)) => {
+            dead_letter(builder, lease, DeathCause::ExpiredFailing, reason, metadata, failure)
+        }
+        (Ending::Sooner(due), failure) => {
+            let again = Again { rank: due.as_micros(), failure, ..again };
+            match requeue(builder, lease, again) {
+                SettleEffect::Scheduled(_) => SettleEffect::Scheduled(Settlement { delay_cut: true }),
+                ready => ready,
+            }
+        }
+        // Nothing dies of a release.
+        (Ending::Again | Ending::Dead | Ending::TooLate, failure) => {
+            requeue(builder, lease, Again { failure, ..again })
+        }
+    }
 }
 
 /// How a delivery failed, as the item remembers it.
@@ -279,7 +322,7 @@ fn failure_of(lease: &LeaseEntry, ended_at: Timestamp, cause: FailureCause, reas
         leased_at: lease.leased_at,
         ended_at,
         cause,
-        reason: Failure::cut(reason).to_owned(),
+        reason: Failure::cut(reason),
     }
 }
 
@@ -292,13 +335,8 @@ fn extend(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry, span: Option<Durat
 }
 
 /// Back to its topic: ready if the rank's time has come, else scheduled.
-fn requeue(
-    builder: &mut BatchBuilder<'_>,
-    lease: &LeaseEntry,
-    rank: i64,
-    metadata: Option<&[u8]>,
-    failure: Option<Failure>,
-) -> SettleEffect {
+fn requeue(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry, again: Again<'_>) -> SettleEffect {
+    let Again { rank, metadata, failure } = again;
     let failures = lease.attributes.failures + u32::from(failure.is_some());
     let waits = Timestamp::from_micros(rank) > builder.moment.now && rank != lease.rank;
     let state = if waits { State::Scheduled } else { State::Ready };
@@ -315,7 +353,7 @@ fn requeue(
     if waits {
         builder.count(lease.topic, -1, 1, 0);
         builder.added.add(Sweep::Due, Timestamp::from_micros(rank));
-        return SettleEffect::Scheduled;
+        return SettleEffect::Scheduled(Settlement::default());
     }
     let mut item = ReadyItem::from_lease(lease, failures);
     item.attributes.deliveries -= uncounted;
@@ -327,17 +365,17 @@ fn requeue(
 fn dead_letter(
     builder: &mut BatchBuilder<'_>,
     lease: &LeaseEntry,
+    cause: DeathCause,
     last_error: &str,
     metadata: Option<&[u8]>,
     failure: Failure,
 ) -> SettleEffect {
-    let (cause, why) = (failure.cause, failure.cause.as_str());
     let expires_at = builder.dead_letter_end(&builder.shard.name_of(lease.topic), builder.moment.now);
     builder.batch.dead_letters.push(DeadLetter {
         seq: lease.seq,
         deliveries: lease.delivery(),
         failures: lease.attributes.failures + 1,
-        reason: if on(Bug::ReasonForgotten) { String::new() } else { why.to_owned() },
+        reason: if on(Bug::ReasonForgotten) { String::new() } else { cause.as_str().to_owned() },
         last_error: last_error.to_owned(),
         died_at: builder.moment.now,
         expires_at,

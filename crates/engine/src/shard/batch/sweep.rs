@@ -37,9 +37,21 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>) {
 /// letters keeps its row, because they need its name: memory alone forgets it. What the topics counted is
 /// kept for their namespaces.
 pub(super) fn drop_idle_topics(builder: &mut BatchBuilder<'_>) {
-    if !builder.may_do_upkeep() || builder.allowed < Need::Rows {
+    if builder.may_do_upkeep() && builder.allowed >= Need::Rows {
+        choose_idle_topics(builder);
+    } else if builder.removed_dormant.is_empty() {
         return;
     }
+    let (last, number) = (builder.marks.topic, builder.batch.number);
+    let topics = &mut builder.shard.topics;
+    builder.forgotten = topics.forget(&builder.dropped, &builder.removed_dormant, last, number);
+    builder.spend(RowKind::Other, builder.dropped.len() + builder.forgotten.rows());
+    builder.batch.namespace_tallies.clone_from(&builder.forgotten.written);
+    builder.batch.namespace_tally_deletes.clone_from(&builder.forgotten.deleted);
+}
+
+/// Topics that had no item for long.
+fn choose_idle_topics(builder: &mut BatchBuilder<'_>) {
     let (now, keep) = (builder.moment.at, builder.shard.settings.idle_topic);
     let topics = &builder.shard.topics;
     let long = topics.unused().take_while(|(since, _)| now.since(*since) >= keep);
@@ -49,9 +61,4 @@ pub(super) fn drop_idle_topics(builder: &mut BatchBuilder<'_>) {
         builder.dropped.iter().partition(|id| topics.get(**id).is_some_and(TopicState::has_dead_letters));
     topics.fold_last(&mut builder.batch, &dormant);
     builder.batch.drop_topics = empty;
-    let (last, number) = (builder.marks.topic, builder.batch.number);
-    builder.forgotten = builder.shard.topics.forget(&builder.dropped, last, number);
-    builder.spend(RowKind::Other, builder.dropped.len() + builder.forgotten.rows());
-    builder.batch.namespace_tallies.clone_from(&builder.forgotten.written);
-    builder.batch.namespace_tally_deletes.clone_from(&builder.forgotten.deleted);
 }

@@ -5,7 +5,10 @@ use forebay_store::{DueItem, DueKey};
 use forebay_types::Timestamp;
 
 use super::builder::{BatchBuilder, PageShare};
-use crate::shard::work::SweepPage;
+use crate::{
+    planted::{Bug, on},
+    shard::work::SweepPage,
+};
 
 /// Puts a page into the batch, but for rows whose items are elsewhere, or that can't be stored.
 pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageShare {
@@ -33,6 +36,9 @@ pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
         }
         builder.batch.deletes.push(seq);
         builder.claims.insert(seq);
+        if !on(Bug::ExpiredNotCounted) {
+            builder.tally(row.topic).expired += 1;
+        }
         if let DueItem::Scheduled(item) = &row.item {
             let at = Timestamp::from_micros(item.key.rank);
             builder.batch.schedule_deletes.push(DueKey { at, seq });

@@ -30,7 +30,7 @@ pub(super) fn delete(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
         room -= 1;
         share.done.push(true);
         if is_over {
-            builder.delete_dead_letter(row.topic, row.seq);
+            builder.delete_dead_letter(row.topic, &name.namespace, row.seq);
         } else {
             builder.claims.insert(row.seq);
             builder.batch.dead_letter_keeps.push((row.seq, end));

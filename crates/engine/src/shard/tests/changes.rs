@@ -9,7 +9,7 @@ use crate::{
     shard::work::{ChangeRequest, FoundItem, OperationItem, Place, ReplySlot},
 };
 
-fn cancel(namespace: &str, call: u64, seq: Seq) -> ChangeRequest {
+pub(super) fn cancel(namespace: &str, call: u64, seq: Seq) -> ChangeRequest {
     let slot = ReplySlot { call, index: 0 };
     ChangeRequest { namespace: namespace.into(), seq, change: ItemChange::Cancel, dry_run: false, slot }
 }

@@ -7,6 +7,7 @@ pub(in crate::shard) mod check;
 mod company;
 mod counts;
 mod enqueue;
+mod expiring;
 mod forgotten;
 mod handoff;
 mod isolate;
@@ -25,6 +26,7 @@ mod tallies;
 mod topic_settings;
 mod undo;
 mod updates;
+mod ways_out;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

@@ -57,6 +57,11 @@ pub(super) fn order(
     ordered.unwrap().map(|row| row.progress).map_err(|refusal| refusal.reason)
 }
 
+/// What begins an operation.
+pub(super) fn request(spec: OperationSpec) -> OrderRequest {
+    OrderRequest { call: 1, order: OperationOrder::Begin(Box::new(spec)) }
+}
+
 pub(super) fn begin(shard: &mut OwnedShard, ms: u64, spec: OperationSpec) -> OperationProgress {
     order(shard, ms, OperationOrder::Begin(Box::new(spec))).unwrap()
 }

@@ -4,7 +4,7 @@ use super::{counts::folded, *};
 use crate::api::NackAction::DeadLetter;
 
 /// Dead letters are kept for 100 ms, and a topic without items for 10 ms.
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     Settings {
         dead_letter_retention: Duration::from_millis(100),
         idle_topic: Duration::from_millis(10),
@@ -17,7 +17,7 @@ fn dead(dead: i64) -> TopicCounts {
 }
 
 /// An item of the topic `t` dies now. Returns the batch.
-fn die(shard: &mut OwnedShard, ms: u64) -> (Seq, Batch) {
+pub(super) fn die(shard: &mut OwnedShard, ms: u64) -> (Seq, Batch) {
     let receipt = store_leased(shard, ms, items(1))[0];
     nack(shard, receipt, DeadLetter);
     (receipt.item.seq, run(shard, ms).0)

@@ -1,10 +1,10 @@
 //! Ends of deliveries: acks, nacks, extensions, receipts of deliveries that are over, and leases that time
 //! out.
 
-use forebay_types::{FailureCause, State};
+use forebay_types::{DeathCause, FailureCause, State};
 
 use super::{batch::store_leased_of, *};
-use crate::shard::work::ReplySlot;
+use crate::{api::Settlement, shard::work::ReplySlot};
 
 /// Stores and leases one item that may fail so often.
 fn leased_once(shard: &mut OwnedShard, max_attempts: u32) -> Receipt {
@@ -66,7 +66,7 @@ fn a_failed_item_with_a_delay_is_scheduled() {
     let (batch, committed) = run(&mut shard, 10);
     let requeue = &batch.requeues[0];
     assert_eq!((requeue.state, requeue.rank), (State::Scheduled, time(40).as_micros()));
-    assert!(matches!(effects(&committed)[..], [SettleEffect::Scheduled]));
+    assert!(matches!(effects(&committed)[..], [SettleEffect::Scheduled(Settlement { delay_cut: false })]));
     assert_eq!((counts(&shard, T), window_len(&shard, T)), ((0, 1, 0), 0));
 }
 
@@ -90,7 +90,10 @@ fn an_item_that_failed_too_often_becomes_a_dead_letter() {
     let dead = &batch.dead_letters[0];
     assert_eq!((&*dead.reason, &*dead.last_error, dead.failures), ("nacked", "why", 1));
     assert_eq!((dead.deliveries, dead.died_at), (1, time(10)));
-    assert!(matches!(effects(&committed)[..], [SettleEffect::DeadLettered(FailureCause::Nacked)]));
+    assert!(matches!(
+        effects(&committed)[..],
+        [SettleEffect::DeadLettered(DeathCause::Failed(FailureCause::Nacked))]
+    ));
     assert_eq!((counts(&shard, T), window_len(&shard, T)), ((0, 0, 1), 0));
 }
 

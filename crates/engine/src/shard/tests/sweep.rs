@@ -5,7 +5,7 @@ use forebay_store::{Checkpoint, DueItem, DueKey, DueRow};
 use super::*;
 
 /// A row of a sweep's table.
-fn due(ms: u64, key: Key, scheduled: bool) -> DueRow {
+pub(super) fn due(ms: u64, key: Key, scheduled: bool) -> DueRow {
     let attributes = ItemAttributes { expires_at: Some(time(ms)), ..attributes() };
     let row = ReadyRow { key, attributes, ..ready_row(1) };
     let item = if scheduled { DueItem::Scheduled(row) } else { DueItem::Ready(row) };
@@ -13,7 +13,7 @@ fn due(ms: u64, key: Key, scheduled: bool) -> DueRow {
 }
 
 /// The expiry sweep has found these rows, at this time.
-fn expiry_page(shard: &mut OwnedShard, ms: u64, rows: Vec<DueRow>) {
+pub(super) fn expiry_page(shard: &mut OwnedShard, ms: u64, rows: Vec<DueRow>) {
     scan_nothing(shard, Sweep::Due, ms);
     scan(shard, Sweep::Expiry, 2, ms);
     shard.scanned(Sweep::Expiry, 2, rows, None);

@@ -5,7 +5,7 @@ use forebay_types::{State, TopicSettings};
 use super::*;
 use crate::api::Versioned;
 
-fn retry(ms: u64) -> TopicSettings {
+pub(super) fn retry(ms: u64) -> TopicSettings {
     TopicSettings { retry_delay: Some(Duration::from_millis(ms)), ..TopicSettings::default() }
 }
 
@@ -14,7 +14,7 @@ fn retention(ms: u64) -> TopicSettings {
 }
 
 /// These settings of topics of `ns`; an empty topic is the namespace.
-fn table(rows: &[(&str, TopicSettings)]) -> SettingsTable {
+pub(super) fn table(rows: &[(&str, TopicSettings)]) -> SettingsTable {
     let mut table = SettingsTable::default();
     for (topic, settings) in rows {
         table.replace(&TopicName::new("ns", *topic), Versioned { settings: *settings, version: 1 });
@@ -23,7 +23,7 @@ fn table(rows: &[(&str, TopicSettings)]) -> SettingsTable {
 }
 
 /// Builds a batch under these settings and commits it.
-fn run_with(shard: &mut OwnedShard, ms: u64, set: &SettingsTable) -> Batch {
+pub(super) fn run_with(shard: &mut OwnedShard, ms: u64, set: &SettingsTable) -> Batch {
     let rng = &mut StdRng::seed_from_u64(ms);
     let waiting = HashMap::new();
     let context =

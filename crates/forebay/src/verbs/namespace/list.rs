@@ -9,7 +9,12 @@ use serde_json::Value;
 use crate::{
     failure::Failure,
     output::{self, Cell, Column, Format, List, Row},
-    verbs::{connection::Connection, flow::rate, pages, pauses::side_name},
+    verbs::{
+        connection::Connection,
+        flow::{count, rate},
+        pages,
+        pauses::side_name,
+    },
 };
 
 /// The flags.
@@ -89,6 +94,8 @@ impl Row for Listed {
         Column::new("ACKED/S", |it, _| rate(it.0.rates, |rates| rates.acked)),
         Column::wide("OUT/S", |it, _| rate(it.0.rates, |rates| rates.delivered)),
         Column::wide("FAILED/S", |it, _| rate(it.0.rates, |rates| rates.failed)),
+        Column::wide("EXPIRED", |it, _| count(it.0.counts, |counts| counts.expired)),
+        Column::wide("REMOVED", |it, _| count(it.0.counts, |counts| counts.removed)),
         Column::wide("WAITING", |it, _| it.sum(it.0.waiting)),
         Column::wide("SETTINGS VERSION", |it, _| it.0.settings_version.into()),
     ];

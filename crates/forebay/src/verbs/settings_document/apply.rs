@@ -15,6 +15,7 @@ use super::differences;
 use crate::{
     failure::Failure,
     output::{self, Format},
+    parse,
     verbs::{bulk::confirm, connection::Connection},
 };
 
@@ -45,7 +46,7 @@ pub struct Apply {
     #[command(flatten)]
     document: Document,
     /// Why, for the log of the server
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
     reason: String,
     /// Only show what would be changed
     #[arg(long)]

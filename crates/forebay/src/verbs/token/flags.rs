@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::Args;
 use forebay_access::{Grant, TokenId};
 
-use crate::{output::Format, verbs::connection::Connection};
+use crate::{output::Format, parse, verbs::connection::Connection};
 
 /// The flags of `forebay token create`.
 #[derive(Args)]
@@ -29,7 +29,7 @@ pub struct Create {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub ends: Option<Duration>,
     /// Why, for the audit record
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
     pub reason: String,
     /// Add it to this file, which nodes have as access.tokens_file, and ask no node; created if missing
     #[arg(long, value_name = "FILE")]
@@ -80,7 +80,7 @@ pub struct Rotate {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub overlap: Duration,
     /// Why, for the audit record
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
     pub reason: String,
     /// Change it in this file, and ask no node
     #[arg(long, value_name = "FILE")]
@@ -101,7 +101,7 @@ pub struct Revoke {
     #[arg(value_parser = id)]
     pub id: TokenId,
     /// Why, for the audit record
-    #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
     pub reason: String,
     /// Change it in this file, and ask no node
     #[arg(long, value_name = "FILE")]

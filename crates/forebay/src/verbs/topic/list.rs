@@ -10,7 +10,7 @@ use crate::{
     failure::Failure,
     output::{self, Column, Format, List, Row},
     verbs::{
-        flow::{length, rate},
+        flow::{count, length, rate},
         pages,
     },
 };
@@ -70,6 +70,8 @@ impl Row for Listed {
         Column::new("ACKED/S", |it, _| rate(it.figures.rates, |rates| rates.acked)),
         Column::wide("OUT/S", |it, _| rate(it.figures.rates, |rates| rates.delivered)),
         Column::wide("FAILED/S", |it, _| rate(it.figures.rates, |rates| rates.failed)),
+        Column::wide("EXPIRED", |it, _| count(it.figures.counts, |counts| counts.expired)),
+        Column::wide("REMOVED", |it, _| count(it.figures.counts, |counts| counts.removed)),
         Column::wide("WAIT P50", |it, _| length(it.figures.wait.p50).into()),
         Column::wide("WAIT P99", |it, _| length(it.figures.wait.p99).into()),
         Column::wide("HANDLING P99", |it, _| length(it.figures.handling.p99).into()),

@@ -1,10 +1,13 @@
 //! The file in which a command may say more than its exit status does.
 
-use std::{fs, io, path::Path, time::Duration};
+use std::{fmt, fs, io, path::Path, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, Visitor},
+};
 
 /// A larger file is refused.
 const FILE_BYTES_MAX: u64 = 64 << 10;
@@ -36,7 +39,7 @@ struct Content {
     delay: Option<Duration>,
     /// Why, of a nack or a dead letter.
     #[serde(default)]
-    reason: Option<String>,
+    reason: Option<FreeText>,
     /// Replaces the metadata of a nacked item.
     #[serde(default)]
     metadata_base64: Option<String>,
@@ -90,7 +93,8 @@ fn parse(text: &[u8]) -> Result<Said, String> {
     if content.delay.is_some_and(|delay| delay > DELAY_MAX) {
         return Err("delay: it is more than 366 days".to_owned());
     }
-    Ok(Said { outcome: content.outcome, delay: content.delay, reason: content.reason, metadata })
+    let reason = content.reason.map(|FreeText(text)| text);
+    Ok(Said { outcome: content.outcome, delay: content.delay, reason, metadata })
 }
 
 /// Spans such as `30s`.
@@ -108,9 +112,47 @@ mod optional_span {
     }
 }
 
+/// A text for people. What is not Unicode in it is replaced: that is no reason to take another outcome than the command's.
+#[derive(Debug)]
+struct FreeText(String);
+
+impl<'de> Deserialize<'de> for FreeText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        // JSON gives a string as bytes to those who ask for them, also one with halves of surrogate pairs.
+        from.deserialize_bytes(FreeTextVisitor)
+    }
+}
+
+/// Reads one.
+struct FreeTextVisitor;
+
+impl Visitor<'_> for FreeTextVisitor {
+    type Value = FreeText;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E: de::Error>(self, text: &[u8]) -> Result<FreeText, E> {
+        Ok(FreeText(String::from_utf8_lossy(text).into_owned()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_is_read_whatever_is_in_it() {
+        let reason = |text: &[u8]| {
+            let json = [br#"{"outcome":"dead-letter","reason":"#, text, b"}"].concat();
+            parse(&json).unwrap().reason
+        };
+        assert_eq!(reason(br#""no \"x\u00e9\"""#).unwrap(), "no \"xé\"");
+        assert!(reason(br#""file a\udc80b""#).unwrap().starts_with("file a\u{fffd}"));
+        assert_eq!(reason(b"\"file a\xffb\"").unwrap(), "file a\u{fffd}b");
+        assert_eq!(reason(b"null"), None);
+    }
 
     #[test]
     fn what_a_command_says_is_read() {
@@ -131,6 +173,7 @@ mod tests {
             (r#"{"outcome":"nack","delay":"400days"}"#, "366 days"),
             (r#"{"outcome":"nack","metadataBase64":"?"}"#, "metadataBase64"),
             (r#"{"outcome":"ack","why":"x"}"#, "unknown field `why`"),
+            (r#"{"outcome":"nack","reason":["x"]}"#, "expected a string"),
             ("[", "EOF"),
         ] {
             let error = parse(wrong.as_bytes()).unwrap_err();

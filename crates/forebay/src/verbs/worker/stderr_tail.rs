@@ -7,6 +7,8 @@ use tokio::{
     sync::watch,
 };
 
+use forebay_types::CutAt;
+
 use crate::output::visible;
 
 /// Bytes that are kept: as many as a reason may have.
@@ -55,9 +57,9 @@ fn clean(line: &[u8]) -> String {
 pub fn reason(tail: &[u8]) -> String {
     let text = String::from_utf8_lossy(tail);
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(visible).collect();
-    let text = lines.join("; ");
-    let start = text.ceil_char_boundary(text.len().saturating_sub(TAIL_BYTES));
-    text[start..].to_owned()
+    let mut text = lines.join("; ");
+    CutAt::Beginning.cut(&mut text, TAIL_BYTES);
+    text
 }
 
 #[cfg(test)]

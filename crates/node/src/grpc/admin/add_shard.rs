@@ -18,8 +18,8 @@ pub async fn add(
     caller: &Identity,
     request: v1::AddShardRequest,
 ) -> Result<v1::AddShardResponse, Refusal> {
-    let v1::AddShardRequest { url, request_id, reason, dry_run } = request;
-    let operator = admin.operator(&reason, &request_id)?;
+    let v1::AddShardRequest { url, request_id, mut reason, dry_run } = request;
+    let operator = admin.operator(&mut reason, &request_id)?;
     if !url.starts_with("mysql://") {
         let message =
             "must begin with mysql://; a file is added with `forebay shard add --config` on its machine";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use forebay_access::Identity;
 use forebay_proto::v1;
 use forebay_store::SettingsSnapshot;
-use forebay_types::{Reason, Refusal, TopicName, TopicSettings};
+use forebay_types::{Reason, Refusal, TopicName, TopicSettings, cut_text};
 use prost::Message as _;
 
 use super::{
@@ -34,11 +34,11 @@ pub async fn apply(
     admin: &Admin,
     call: &Call,
     caller: &Identity,
-    request: v1::ApplySettingsRequest,
+    mut request: v1::ApplySettingsRequest,
 ) -> Result<v1::ApplySettingsResponse, Refusal> {
     let namespace = admin.rules.namespace_or_all(&request.namespace)?;
     call.request().count_for(&namespace)?;
-    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
+    cut_text(&mut request.reason, REASON_BYTES);
     let wanted = document(admin, &request)?;
     let settings = book(admin)?.all_settings(&namespace)?;
     for tries_left in (0..TRIES_MAX).rev() {

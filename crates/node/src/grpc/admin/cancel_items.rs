@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use forebay_access::Identity;
 use forebay_engine::{ChangeCall, Changed, ItemChange};
 use forebay_proto::v1;
-use forebay_types::{ItemId, Reason, Refusal};
+use forebay_types::{ItemId, Reason, Refusal, cut_text};
 
 use super::context::{Admin, REASON_BYTES};
 use crate::{
@@ -28,12 +28,12 @@ pub async fn cancel(
     admin: &Admin,
     call: &Call,
     caller: &Identity,
-    request: v1::CancelItemsRequest,
+    mut request: v1::CancelItemsRequest,
 ) -> Result<v1::CancelItemsResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
     call.request().count_for(&namespace)?;
     fields::members("item_ids", request.item_ids.len(), ITEMS_MAX)?;
-    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
+    cut_text(&mut request.reason, REASON_BYTES);
     call.reserve_answers(request.item_ids.len())?;
     let _look = admin.gather.admit(&namespace, request.item_ids.len() * ANSWER_BYTES)?;
     let id =

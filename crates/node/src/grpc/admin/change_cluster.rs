@@ -1,7 +1,7 @@
 //! What the calls that change shards and nodes share.
 
 use forebay_proto::v1;
-use forebay_types::{Reason, Refusal, ShardId};
+use forebay_types::{Reason, Refusal, ShardId, cut_text};
 
 use super::{
     cluster,
@@ -10,9 +10,9 @@ use super::{
 use crate::{cluster::Operator, grpc::fields};
 
 impl Admin {
-    /// What makes such a change. `reason`: why it is made.
-    pub(super) fn operator(&self, reason: &str, request_id: &str) -> Result<&Operator, Refusal> {
-        fields::bytes("reason", reason.len(), REASON_BYTES)?;
+    /// What makes such a change. `reason`: why it is made. It is cut, if it is too long.
+    pub(super) fn operator(&self, reason: &mut String, request_id: &str) -> Result<&Operator, Refusal> {
+        cut_text(reason, REASON_BYTES);
         fields::bytes("request_id", request_id.len(), self.rules.limits.key_bytes)?;
         let no_catalog = "the node has a static list of shards and no catalog: there is nothing to change";
         self.operator.as_ref().ok_or_else(|| Refusal::new(Reason::NoCatalog, no_catalog))

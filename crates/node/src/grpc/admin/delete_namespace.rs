@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use forebay_access::Identity;
 use forebay_engine::TopicScope;
 use forebay_proto::v1;
-use forebay_types::{Namespace, Reason, Refusal};
+use forebay_types::{Namespace, Reason, Refusal, cut_text};
 
 use super::{
     context::{Admin, REASON_BYTES},
@@ -15,10 +15,7 @@ use super::{
     remove_items::Removal,
     topic_walk::{SCAN_BYTES, TopicWalk},
 };
-use crate::{
-    grpc::{admission::Call, fields},
-    peers::wire::topics::add_counts,
-};
+use crate::{grpc::admission::Call, peers::wire::topics::add_counts};
 
 /// So many topics at most are emptied by one call: each takes an operation, of which a namespace may have few
 /// more under way. Those of an earlier call are among them until they have ended.
@@ -32,11 +29,11 @@ pub async fn delete(
     admin: &Admin,
     call: &Call,
     caller: &Identity,
-    request: v1::DeleteNamespaceRequest,
+    mut request: v1::DeleteNamespaceRequest,
 ) -> Result<v1::DeleteNamespaceResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
     call.request().count_for(&namespace)?;
-    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
+    cut_text(&mut request.reason, REASON_BYTES);
     let book = book(admin)?;
     let Found { topics, with_items, counts, mut goes_on } =
         look(admin, call, &namespace, request.force).await?;

@@ -3,7 +3,7 @@
 use forebay_access::Identity;
 use forebay_engine::RETRY_AFTER;
 use forebay_proto::v1;
-use forebay_types::{Reason, Refusal, TopicName};
+use forebay_types::{Reason, Refusal, TopicName, cut_text};
 
 use super::{
     context::{Admin, REASON_BYTES},
@@ -18,12 +18,12 @@ pub async fn delete(
     admin: &Admin,
     call: &Call,
     caller: &Identity,
-    request: v1::DeleteTopicRequest,
+    mut request: v1::DeleteTopicRequest,
 ) -> Result<v1::DeleteTopicResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
     call.request().count_for(&namespace)?;
     let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
-    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
+    cut_text(&mut request.reason, REASON_BYTES);
     let name = TopicName { namespace, topic };
     let book = book(admin)?;
     let found = topics::look(admin, &name).await?;

@@ -6,7 +6,8 @@ use forebay_access::Identity;
 use forebay_engine::Wanted;
 use forebay_proto::v1;
 use forebay_types::{
-    Namespace, PAUSED_BY_BYTES_MAX, Pause, Policy, Reason, Refusal, Side, Timestamp, Topic, TopicName,
+    NOTE_BYTES_MAX, Namespace, PAUSED_BY_BYTES_MAX, Pause, Policy, Reason, Refusal, Side, Timestamp, Topic,
+    TopicName, cut_text,
 };
 
 use super::{
@@ -27,11 +28,11 @@ pub async fn pause(
     admin: &Admin,
     call: &Call,
     caller: &Identity,
-    request: v1::PauseTopicRequest,
+    mut request: v1::PauseTopicRequest,
 ) -> Result<v1::PauseTopicResponse, Refusal> {
     let name = name(admin, call, &request.namespace, &request.topic)?;
     let sides = sides(&request.sides)?;
-    fields::bytes("note", request.note.len(), forebay_types::NOTE_BYTES_MAX)?;
+    cut_text(&mut request.note, NOTE_BYTES_MAX);
     let since = admin.clock.wall();
     let until = request.until.map(|until| fields::timestamp("until", &until)).transpose()?;
     if until.is_some_and(|until| until <= since || until > since.plus(PAUSE_MAX)) {
@@ -57,11 +58,11 @@ pub async fn resume(
     admin: &Admin,
     call: &Call,
     caller: &Identity,
-    request: v1::ResumeTopicRequest,
+    mut request: v1::ResumeTopicRequest,
 ) -> Result<v1::ResumeTopicResponse, Refusal> {
     let name = name(admin, call, &request.namespace, &request.topic)?;
     let sides = sides(&request.sides)?;
-    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
+    cut_text(&mut request.reason, REASON_BYTES);
     let wish = |policy: &mut Policy| sides.iter().for_each(|side| *policy.pause_mut(*side) = None);
     let policy = book(admin)?.change(&name, request.dry_run, wish).await?;
     if !request.dry_run && !request.reason.is_empty() {

@@ -2,25 +2,25 @@
 
 use forebay_access::Identity;
 use forebay_proto::v1;
-use forebay_types::{Refusal, TopicName};
+use forebay_types::{Refusal, TopicName, cut_text};
 
 use super::{
     context::{Admin, REASON_BYTES},
     pauses::book,
     settings,
 };
-use crate::grpc::{admission::Call, fields};
+use crate::grpc::admission::Call;
 
 /// Serves PutNamespace.
 pub async fn put(
     admin: &Admin,
     call: &Call,
     caller: &Identity,
-    request: v1::PutNamespaceRequest,
+    mut request: v1::PutNamespaceRequest,
 ) -> Result<v1::PutNamespaceResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
     call.request().count_for(&namespace)?;
-    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
+    cut_text(&mut request.reason, REASON_BYTES);
     let limits = &admin.rules.limits;
     let wanted = settings::of_namespace(&admin.settings, limits, request.settings.as_ref())?;
     let name = TopicName::new(namespace, "");

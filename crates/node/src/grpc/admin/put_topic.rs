@@ -2,7 +2,7 @@
 
 use forebay_access::Identity;
 use forebay_proto::v1;
-use forebay_types::{Refusal, TopicName};
+use forebay_types::{Refusal, TopicName, cut_text};
 
 use super::{
     context::{Admin, REASON_BYTES},
@@ -16,12 +16,12 @@ pub async fn put(
     admin: &Admin,
     call: &Call,
     caller: &Identity,
-    request: v1::PutTopicRequest,
+    mut request: v1::PutTopicRequest,
 ) -> Result<v1::PutTopicResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
     call.request().count_for(&namespace)?;
     let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
-    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
+    cut_text(&mut request.reason, REASON_BYTES);
     let wanted = settings::of_topic(&admin.rules.limits, request.settings.as_ref())?;
     let name = TopicName { namespace, topic };
     let row = book(admin)?.put_settings(&name, request.version, wanted, request.dry_run).await?;

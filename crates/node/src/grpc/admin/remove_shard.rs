@@ -15,8 +15,8 @@ pub async fn remove(
     caller: &Identity,
     request: v1::RemoveShardRequest,
 ) -> Result<v1::RemoveShardResponse, Refusal> {
-    let v1::RemoveShardRequest { shard_id, lost, request_id, reason, dry_run } = request;
-    let operator = admin.operator(&reason, &request_id)?;
+    let v1::RemoveShardRequest { shard_id, lost, request_id, mut reason, dry_run } = request;
+    let operator = admin.operator(&mut reason, &request_id)?;
     let id = ShardId(shard_id);
     let before = admin.shard(id).await;
     let change =

@@ -9,7 +9,7 @@ use forebay_proto::v1::{self, operation_update, update_item_request};
 use forebay_store::{
     OperationId, OperationKind, OperationOrder, OperationRow, OperationSpec, OperationUpdate, OperationWish,
 };
-use forebay_types::{ItemId, Limits, Namespace, Reason, Refusal, ShardId, filter::Filter};
+use forebay_types::{ItemId, Limits, Namespace, Reason, Refusal, ShardId, cut_text, filter::Filter};
 use prost::Message as _;
 
 use super::{
@@ -121,7 +121,8 @@ fn spec(
     let max_redrives = max_redrives.transpose()?;
     let rate = if request.rate_per_second == 0 { RATE_DEFAULT } else { request.rate_per_second };
     fields::within("rate_per_second", rate as usize, 1, RATE_MAX as usize)?;
-    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
+    let mut reason = request.reason.clone();
+    cut_text(&mut reason, REASON_BYTES);
     let request_id = fields::key(limits, "request_id", request.request_id.clone())?;
     let id = match &request_id {
         Some(text) => operation_of(caller, namespace, text),
@@ -144,7 +145,7 @@ fn spec(
         shards: Vec::new(),
         home: ShardId(0),
         who: who.chars().take(200).collect(),
-        reason: request.reason.clone(),
+        reason,
         started_at: admin.clock.wall(),
         request: digest_of(&request.encode_to_vec()),
         wish: OperationWish { version: 1, rate, active: 1, cancelled: false },

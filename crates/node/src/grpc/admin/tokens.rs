@@ -32,8 +32,6 @@ const NAME_BYTES: usize = 200;
 const GRANTS_MAX: usize = 64;
 /// Their longest text.
 const GRANTS_BYTES: usize = 4 << 10;
-/// The longest reason.
-const REASON_BYTES: usize = 1 << 10;
 /// How long a token lives if nothing else is said.
 const LIFETIME_DEFAULT: Duration = Duration::from_hours(365 * 24);
 /// How long it may live.
@@ -59,7 +57,6 @@ pub async fn create(
         return Err(Refusal::field("name", "must say who gets the token"));
     }
     fields::bytes("name", request.name.len(), NAME_BYTES)?;
-    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
     let lifetime = match &request.lifetime {
         Some(span) => fields::duration("lifetime", span)?,
         None => LIFETIME_DEFAULT,
@@ -165,7 +162,6 @@ pub async fn rotate(
 ) -> Result<v1::RotateTokenResponse, Refusal> {
     let (named, within) = named(call, &request.namespace)?;
     let id = id(&request.token_id)?;
-    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
     let overlap = request.overlap.as_ref().map(|span| fields::duration("overlap", span)).transpose()?;
     let overlap = overlap.filter(|span| !span.is_zero());
     if overlap.is_some_and(|span| span > OVERLAP_MAX) {
@@ -202,7 +198,6 @@ pub async fn revoke(
 ) -> Result<v1::RevokeTokenResponse, Refusal> {
     let (named, within) = named(call, &request.namespace)?;
     let id = id(&request.token_id)?;
-    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
     let book = book(admin)?;
     let row = found(book, &id, &within).await?;
     book.revoke(&named, &row).await?;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use forebay_access::Identity;
 use forebay_engine::{ChangeCall, ItemChange, ItemUpdate};
 use forebay_proto::v1::{self, update_item_request::Schedule as WireSchedule};
-use forebay_types::{ItemId, Limits, Refusal, Schedule};
+use forebay_types::{ItemId, Limits, Refusal, Schedule, cut_text};
 
 use super::context::Admin;
 use crate::{
@@ -22,13 +22,13 @@ pub async fn update(
     admin: &Admin,
     call: &Call,
     caller: &Identity,
-    request: v1::UpdateItemRequest,
+    mut request: v1::UpdateItemRequest,
 ) -> Result<v1::UpdateItemResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
     call.request().count_for(&namespace)?;
     let id: ItemId =
         request.item_id.parse().map_err(|error| Refusal::field("item_id", format!("{error}")))?;
-    fields::bytes("reason", request.reason.len(), REASON_BYTES)?;
+    cut_text(&mut request.reason, REASON_BYTES);
     let update = values(&admin.rules.limits, &request)?;
     call.reserve_answers(1)?;
     let _look = admin.gather.admit(&namespace, ANSWER_BYTES)?;

@@ -9,7 +9,10 @@ use prost_reflect::{
 use serde::de::{DeserializeSeed, Deserializer};
 use serde_path_to_error::Track;
 
-use super::json_shape::{Check, ValuesLeft};
+use super::{
+    json_free_text,
+    json_shape::{Check, ValuesLeft},
+};
 
 /// Characters of an error's message, and of its path. They quote the request, however long that is.
 const QUOTED_CHARS_MAX: usize = 300;
@@ -25,6 +28,7 @@ pub fn read(kind: &MessageDescriptor, json: &[u8], values: usize) -> Result<Dyna
     if json.trim_ascii().is_empty() {
         return Err(Refusal::new(Reason::InvalidField, "the request is empty; an empty message is {}"));
     }
+    let json = &*json_free_text::mended(json);
     let left = ValuesLeft::new(values);
     tracked(json, Check::new(kind.clone(), &left)).map_err(|refusal| match left.used_up() {
         true => Refusal::new(Reason::TooLarge, format!("the request has more than {values} values")),
@@ -198,6 +202,15 @@ mod tests {
         ] {
             refused(wrong, None, message);
         }
+    }
+
+    #[test]
+    fn a_reason_is_read_whatever_half_of_a_pair_is_in_it() {
+        let json = br#"{"nacks": [{"receipt": "r", "reason": "no such file: a\udc80"}]}"#;
+        let message = read(&kind("NackRequest"), json, 1_000).unwrap();
+        let request = forebay_proto::v1::NackRequest::decode(&message.encode_to_vec()[..]).unwrap();
+        assert_eq!(request.nacks[0].reason, "no such file: a\u{fffd}");
+        refused(r#"{"items": [{"dedupeKey": "\udc80"}]}"#, Some("items[0].dedupeKey"), "surrogate");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod fuzzing;
 mod gzip;
 mod heavy;
 mod json;
+mod json_free_text;
 mod json_shape;
 mod media;
 mod metadata;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_engine::{ExtendOf, Extended, NackAction, NackOf, Settled};
+use forebay_engine::{ExtendOf, Extended, NackAction, NackOf, Settled, Settlement};
 use forebay_proto::peer::{self, nack::Action};
 use forebay_types::{ItemId, Namespace, Receipt, Seq, ShardId, Timestamp};
 
@@ -72,14 +72,17 @@ pub fn nacks(request: peer::NackRequest) -> Result<(Namespace, Vec<NackOf>), Mal
 
 /// The answer to another node.
 pub fn settle_response(answers: Vec<Settled>) -> peer::SettleResponse {
-    let result = |answer: Settled| peer::SettleResult { refusal: answer.err().map(refusal::message) };
+    let result = |answer: Settled| peer::SettleResult {
+        delay_cut: answer.as_ref().is_ok_and(|done| done.delay_cut),
+        refusal: answer.err().map(refusal::message),
+    };
     peer::SettleResponse { results: answers.into_iter().map(result).collect() }
 }
 
 /// The answers of another node.
 pub fn settled(response: peer::SettleResponse) -> Vec<Settled> {
     let answer = |result: peer::SettleResult| match result.refusal {
-        None => Ok(()),
+        None => Ok(Settlement { delay_cut: result.delay_cut }),
         Some(refused) => Err(refusal::refusal(refused)),
     };
     response.results.into_iter().map(answer).collect()
@@ -142,7 +145,8 @@ mod tests {
     fn acks_and_their_answers_arrive_as_they_were() {
         let namespace: Namespace = "ns".into();
         assert_eq!(acks(ack_request(&namespace, receipts())), (namespace, receipts()));
-        let answers = vec![Ok(()), Err(Refusal::lease_lost(Fate::Gone))];
+        let cut = Settlement { delay_cut: true };
+        let answers = vec![Ok(Settlement::default()), Err(Refusal::lease_lost(Fate::Gone)), Ok(cut)];
         assert_eq!(settled(settle_response(answers.clone())), answers);
     }
 

@@ -60,8 +60,9 @@ pub fn topic(topic: TopicFigures) -> v1::Topic {
 }
 
 fn counts(counted: Counted) -> v1::Counts {
-    let Counted { since, enqueued, delivered, acked, failed, dead_lettered } = counted;
-    v1::Counts { since: Some(to_timestamp(since)), enqueued, delivered, acked, failed, dead_lettered }
+    let Counted { since, enqueued, delivered, acked, failed, dead_lettered, expired, removed } = counted;
+    let since = Some(to_timestamp(since));
+    v1::Counts { since, enqueued, delivered, acked, failed, dead_lettered, expired, removed }
 }
 
 fn rates(rates: Rates) -> v1::Rates {
@@ -86,6 +87,8 @@ pub fn add_counts(sum: &mut Option<v1::Counts>, part: Option<&v1::Counts>) {
     sum.acked += part.acked;
     sum.failed += part.failed;
     sum.dead_lettered += part.dead_lettered;
+    sum.expired += part.expired;
+    sum.removed += part.removed;
 }
 
 /// Adds the rates of another node, or of another topic.

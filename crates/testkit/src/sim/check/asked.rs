@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use forebay_engine::{Delivered, DequeueCall, ExtendOf, NackAction, NackOf};
+use forebay_engine::{Delivered, DequeueCall, ExtendOf, NackAction, NackOf, Settlement};
 use forebay_types::Timestamp;
 
 use super::{
@@ -32,8 +32,8 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
             }
             What::Nack { nacks, answer } => {
                 for (at, nack) in nacks.iter().enumerate() {
-                    if matches!(answer.member(at), Some(Ok(()))) {
-                        nacked(call, nack, items, found);
+                    if let Some(Ok(done)) = answer.member(at) {
+                        nacked(call, nack, *done, items, found);
                     }
                 }
             }
@@ -100,7 +100,7 @@ fn waited(
 }
 
 /// A nack that was answered OK: the item went where it said, with what it said.
-fn nacked(call: &Call, nack: &NackOf, items: &Items, found: &mut Vec<Finding>) {
+fn nacked(call: &Call, nack: &NackOf, done: Settlement, items: &Items, found: &mut Vec<Finding>) {
     let receipt = nack.receipt;
     let Some(item) = items.by_id.get(&receipt.item) else { return };
     let Some(lease) = items.leases.get(&(receipt.item, receipt.nonce)) else { return };
@@ -124,9 +124,18 @@ fn nacked(call: &Call, nack: &NackOf, items: &Items, found: &mut Vec<Finding>) {
                     // Nothing is set for topics here.
                     NackAction::Fail(None) => {}
                     NackAction::Fail(Some(delay)) | NackAction::Release(delay) => {
-                        if !counts_from_commit(call.start, phase, rank, delay) {
-                            let time = phase.time;
-                            wrong(format!("is due at {rank:?}, {delay:?} after a nack at {time:?}"));
+                        let (cut, time) = (cut_to(phase, delay), phase.time);
+                        let holds = match cut {
+                            Some(cut) => rank == cut,
+                            None => counts_from_commit(call.start, phase, rank, delay),
+                        };
+                        if !holds {
+                            wrong(format!(
+                                "is due at {rank:?}, {delay:?} after a nack at {time:?}, cut: {cut:?}"
+                            ));
+                        }
+                        if done.delay_cut != cut.is_some() {
+                            wrong(format!("was answered {done:?}, and its delay was cut: {cut:?}"));
                         }
                     }
                 }
@@ -134,6 +143,11 @@ fn nacked(call: &Call, nack: &NackOf, items: &Items, found: &mut Vec<Finding>) {
             Change::DeadLettered(letter) => {
                 let reason = match nack.action {
                     NackAction::DeadLetter => "dead-lettered",
+                    NackAction::Fail(Some(delay))
+                        if letter.failures < item.max_attempts && cut_to(phase, delay).is_some() =>
+                    {
+                        "expired while failing"
+                    }
                     _ => "nacked",
                 };
                 if (letter.reason.as_str(), &letter.last_error) != (reason, &nack.reason) {
@@ -151,6 +165,12 @@ fn nacked(call: &Call, nack: &NackOf, items: &Items, found: &mut Vec<Finding>) {
             _ => {}
         }
     }
+}
+
+/// When an item that waits for a delay would be back, if it expires before its end: half-way there.
+fn cut_to(phase: &Phase, delay: Duration) -> Option<Timestamp> {
+    let end = phase.expires_at.filter(|end| *end <= phase.time.plus(delay))?;
+    Some(phase.time.plus(end.since(phase.time) / 2))
 }
 
 /// An extension that was answered OK: the lease ends the asked span after its commit. Of extensions that are

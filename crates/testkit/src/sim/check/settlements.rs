@@ -1,10 +1,13 @@
 //! STALE-RECEIPT-INERT, NO-STALE-OK, NO-LOST-ENQUEUE, EVENTUAL-REDELIVERY: compares acks, nacks and
 //! extensions with the ends of deliveries in the log, and every end with its reason.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use forebay_engine::NackAction;
-use forebay_types::{Fate, ItemId, Receipt, Refusal, Timestamp};
+use forebay_types::{DeathCause, Fate, ItemId, Receipt, Refusal, Timestamp};
 
 use super::{
     deliveries,
@@ -15,6 +18,9 @@ use crate::{
     fake::Change,
     sim::history::{Call, Known, What},
 };
+
+/// An item that fails with less than this left before its expiry becomes a dead letter, if it was to wait for longer.
+const LAST_RETRY: Duration = Duration::from_secs(1);
 
 /// One member of an ack or nack: its delivery, its answer, what its caller knows, and what a nack asked for.
 type Member<'a> = (Receipt, Option<Result<(), &'a Refusal>>, Known, Option<NackAction>);
@@ -72,7 +78,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
         for (receipt, result, known, nack) in members {
             let key = (receipt.item, receipt.nonce);
             match result {
-                Some(Ok(())) => {
+                Some(Ok(_)) => {
                     // An ack that is repeated before the first is answered has the same answer.
                     let nacked = nack.is_some();
                     if ended.insert(key, nacked).is_some_and(|before| before || nacked) {
@@ -212,7 +218,11 @@ fn reason(
                 found.push(("NO-LOST-ENQUEUE", format!("{name} was removed without an ack")));
             }
             Change::DeadLettered(letter) => {
-                let failed = letter.failures >= item.max_attempts
+                // It failed, and had no time left to be tried again.
+                let left = phase.expires_at.map(|end| end.since(phase.time));
+                let too_late = letter.reason == DeathCause::ExpiredFailing.as_str()
+                    && left.is_some_and(|left| !left.is_zero() && left < LAST_RETRY);
+                let failed = (letter.failures >= item.max_attempts || too_late)
                     && (ran_out || requested(&|nack| matches!(nack, Some(NackAction::Fail(_)))));
                 if !failed && !requested(&|nack| nack == Some(NackAction::DeadLetter)) {
                     found.push(("NO-LOST-ENQUEUE", format!("{name} was dead_letters without need")));
@@ -231,6 +241,11 @@ fn reason(
                         "EVENTUAL-REDELIVERY",
                         format!("{name} was requeued after too many failures"),
                     ));
+                }
+                let due = Timestamp::from_micros(requeue.rank);
+                if phase.expires_at.is_some_and(|end| phase.time < end && end <= due) {
+                    let what = format!("{name} is back at {due:?}, and expires at {:?}", phase.expires_at);
+                    found.push(("EVENTUAL-REDELIVERY", what));
                 }
                 if requeue.deliveries != lease.entry.delivery() {
                     found.push(("LEASE-EXCLUSIVE", format!("{name} was requeued as {requeue:?}")));

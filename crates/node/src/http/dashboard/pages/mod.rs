@@ -16,6 +16,7 @@ mod settings;
 mod shards;
 mod topic;
 mod topics;
+mod ways_out;
 
 use std::sync::Arc;
 

@@ -17,6 +17,7 @@ use super::{
     },
     settings,
     topics::{chips, incomplete},
+    ways_out,
 };
 
 /// Makes the page.
@@ -53,6 +54,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
                 a href=(link("topics", &[("ns", namespace)])) { (counted(of.topic_count, "topic")) }
             }
             (figures)
+            (ways_out::line(of.counts.as_ref(), asked.now(), &mut live))
         } @else {
             p.none { "There is nothing of it yet: no topics, no settings and no pauses." }
         }

@@ -9,7 +9,7 @@ pub const ITEMS: &[Metric] = &[
         Kind::Counter,
         "forebay_enqueued_total",
         &[("namespace", NAMESPACES)],
-        "Items stored; duplicates do not count",
+        "Items stored, and dead letters that came from another topic; duplicates do not count",
     ),
     metric(Kind::Counter, "forebay_delivered_total", &[("namespace", NAMESPACES)], "Deliveries that began"),
     metric(
@@ -53,7 +53,7 @@ pub const ITEMS: &[Metric] = &[
         Kind::Counter,
         "forebay_dead_lettered_total",
         &[("namespace", NAMESPACES), ("cause", CAUSES)],
-        "Items that became dead letters, by how their last delivery ended",
+        "Items that became dead letters, by why: `nacked`, `lease ended`, `dead-lettered`, or `expired while failing`",
     ),
     metric(
         Kind::Counter,

@@ -1,7 +1,7 @@
 //! What the labels of metrics may be.
 
 use forebay_engine::Reported;
-use forebay_types::FailureCause;
+use forebay_types::DeathCause;
 
 use crate::{
     grpc::{PROTOCOLS as PROTOCOL_NAMES, SERVICES as SERVICE_NAMES},
@@ -41,12 +41,11 @@ pub const SWEEPS: Values = Fixed(&["due", "expiry", "retention"]);
 pub const PEERS: Values = Fixed(&[]);
 /// Database servers, as shards name them: `host:port`, or a folder.
 pub const SERVERS: Values = Fixed(&[]);
-/// How the last delivery of a dead letter ended.
-pub const CAUSES: Values = Fixed(&[
-    FailureCause::Nacked.as_str(),
-    FailureCause::LeaseEnded.as_str(),
-    FailureCause::DeadLettered.as_str(),
-]);
+/// Why an item became a dead letter.
+pub const CAUSES: Values = {
+    let [one, two, three, four] = DeathCause::ALL;
+    Fixed(&[one.as_str(), two.as_str(), three.as_str(), four.as_str()])
+};
 /// What operations do.
 pub const OPERATIONS: Values =
     Fixed(&["purge", "delete-dead", "redrive", "reset-leases", "cancel", "update"]);

@@ -2,10 +2,10 @@
 
 use forebay_engine::filter_fields;
 use forebay_store::OperationKind;
-use forebay_types::filter::{Filter, quoted};
-
-/// How dead letters without a reason died, which is then the name of their group.
-const CAUSES: [&str; 3] = ["nacked", "lease ended", "dead-lettered"];
+use forebay_types::{
+    DeathCause,
+    filter::{Filter, quoted},
+};
 
 /// A filter that exactly the dead letters of a group pass.
 pub fn of_group(fingerprint: &str) -> String {
@@ -32,9 +32,9 @@ pub fn group_of(filter: &str) -> Option<&str> {
     named.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(named)
 }
 
-/// Whether a group has dead letters without a reason.
+/// Whether a group has dead letters without a reason: it has the name of their cause.
 pub fn is_cause(reason: &str) -> bool {
-    CAUSES.contains(&reason)
+    DeathCause::ALL.iter().any(|cause| cause.as_str() == reason)
 }
 
 /// What is typed is a filter as calls have them, or else a part of a reason.

@@ -20,6 +20,7 @@ use super::{
             lines::{self, Lines, took, wait, whole},
             unread,
         },
+        ways_out,
     },
     place::Place,
 };
@@ -69,6 +70,7 @@ pub fn figures(asked: &Asked, topic: &Topic, live: &mut Live) -> Markup {
             (figure(live, "wait", "wait, p99", length(topic.wait_p99), waited))
             (figure(live, "handling", "handling, p99", length(topic.handling_p99), handled))
         }
+        (ways_out::line(topic.counts.as_ref(), asked.now(), live))
     }
 }
 
