@@ -21,10 +21,19 @@ pub fn start(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Starts to log what goes wrong for a client that works for long. If more is logged already, it stays so.
+pub fn start_warnings() {
+    begin("error,forebay=warn,forebay_client=warn,h2=off");
+}
+
 /// Starts to log what a client does, for somebody who looks into it. A second time does nothing.
 pub fn start_verbose() {
+    begin("warn,forebay=debug,forebay_client=debug,h2=off");
+}
+
+fn begin(filter: &str) {
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::new("warn,forebay=debug,forebay_client=debug,h2=off"))
+        .with_env_filter(tracing_subscriber::EnvFilter::new(filter))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
     drop(builder.try_init());

@@ -1,5 +1,7 @@
 //! `forebay worker`, with real commands: one test for each thing that it promises.
 
+mod cannot_run;
+
 use std::{
     io::{BufRead as _, BufReader, Lines},
     process::{Child, ChildStderr, ChildStdout, Stdio},
@@ -189,22 +191,6 @@ async fn the_exit_status_decides() {
     server.enqueue(&[], "x").await;
     server.work(&["--once", "--ack-on", "3,4", "--dead-letter-on", "0"], "exit 0").await.done();
     server.settles_at([0, 0, 3, 3]).await;
-}
-
-#[tokio::test]
-async fn a_command_that_cannot_be_run_counts_no_failure_and_ends_the_worker() {
-    let server = Server::start().await;
-    server.enqueue(&["--max-attempts", "1"], "x").await;
-    for command in [&["--shell", "exit 127"][..], &["--", "/nowhere/at-all"]] {
-        let stderr = server.run(&[&["worker", "--topic", "t"], command].concat()).await.failed(1);
-        assert!(stderr.contains("forebay: 5 times in a row: the command cannot be run: "), "{stderr}");
-        server.settles_at([1, 0, 0, 0]).await;
-    }
-    let item = server.next().await;
-    assert_eq!(item["failures"], 0);
-    // Each worker may have leased it once more, with a call that waited, before it ended.
-    let attempt = item["attempt"].as_u64().unwrap();
-    assert!((11..=13).contains(&attempt), "{attempt}");
 }
 
 #[tokio::test]

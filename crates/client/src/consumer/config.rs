@@ -14,6 +14,10 @@ pub struct ConsumerConfig {
     /// So many items are taken in all, and never more are leased. Then the consumer waits to be stopped. It
     /// asks for one topic at a time while there are fewer to take than topics. `None`: no limit.
     pub max_items: Option<usize>,
+    /// The consumer ends by itself once nothing came and nothing ran for so long, and all servers have said
+    /// meanwhile that they have no items. Those that do not answer count once another one does. `None`:
+    /// never.
+    pub idle_exit: Option<Duration>,
     /// How long a poll waits for items; at most 20 s.
     pub wait: Duration,
     /// The lease of every delivery; it replaces the items' own. It is extended after a third of it, for as
@@ -33,6 +37,7 @@ impl ConsumerConfig {
             topics: topics.into_iter().map(Into::into).collect(),
             concurrency: 16,
             max_items: None,
+            idle_exit: None,
             wait: Duration::from_secs(20),
             lease: Duration::from_secs(30),
             name: String::new(),

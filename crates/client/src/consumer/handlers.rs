@@ -59,7 +59,7 @@ impl<H: Handler> Handlers<H> {
         lost: watch::Receiver<bool>,
         slot: Option<OwnedSemaphorePermit>,
     ) {
-        while self.tasks.try_join_next().is_some() {}
+        self.reap();
         let receipt = item.receipt.clone();
         let (handler, slots) = (self.handler.clone(), self.slots.clone());
         let (settlements, counters) = (self.settlements.clone(), self.counters.clone());
@@ -79,6 +79,27 @@ impl<H: Handler> Handlers<H> {
             }
             drop(slot);
         });
+    }
+
+    /// Waits until one of them ends. If there are none, that is never.
+    pub(super) async fn ended(&mut self) {
+        if self.tasks.join_next().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Forgets those that have ended. Returns whether there were any.
+    pub(super) fn reap(&mut self) -> bool {
+        let mut ended = false;
+        while self.tasks.try_join_next().is_some() {
+            ended = true;
+        }
+        ended
+    }
+
+    /// Whether all have ended.
+    pub(super) fn are_none(&self) -> bool {
+        self.tasks.is_empty()
     }
 
     /// Waits for the handlers, and aborts them after `grace`.

@@ -42,8 +42,21 @@ struct Lane {
     had_items: bool,
     /// Polls that failed since the last one that was answered.
     failures: u32,
+    /// What it last said of items, since some came from any server.
+    said: Said,
     /// It is no longer to be asked. Its poll is awaited.
     leaves: bool,
+}
+
+/// What a server says of its items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    /// It has not been asked.
+    Nothing,
+    /// It has none.
+    None,
+    /// It did not answer.
+    Failed,
 }
 
 /// What happens with a server.
@@ -100,7 +113,14 @@ impl Lanes {
         for &id in ids {
             if !self.lanes.iter().any(|lane| lane.id == id) {
                 let state = State::Idle(self.next_turn());
-                self.lanes.push(Lane { id, state, had_items: false, failures: 0, leaves: false });
+                self.lanes.push(Lane {
+                    id,
+                    state,
+                    had_items: false,
+                    failures: 0,
+                    said: Said::Nothing,
+                    leaves: false,
+                });
             }
         }
     }
@@ -169,9 +189,20 @@ impl Lanes {
     /// A poll returned so many items.
     pub(super) fn answered(&mut self, id: u32, items: usize) {
         let turn = self.next_turn();
+        if items > 0 {
+            self.lanes.iter_mut().for_each(|lane| lane.said = Said::Nothing);
+        }
         self.end_poll(id, |lane| {
             (lane.had_items, lane.failures, lane.state) = (items > 0, 0, State::Idle(turn));
+            lane.said = if items > 0 { Said::Nothing } else { Said::None };
         });
+    }
+
+    /// Whether the servers have said that they have no items. Those that do not answer count with the others:
+    /// a node without shards refuses.
+    pub(super) fn are_empty(&self) -> bool {
+        let mut staying = self.lanes.iter().filter(|lane| !lane.leaves).map(|lane| lane.said);
+        staying.clone().any(|said| said == Said::None) && staying.all(|said| said != Said::Nothing)
     }
 
     /// A poll failed. `pause` says how long the server is left alone after so many failures. Returns their
@@ -182,6 +213,7 @@ impl Lanes {
             lane.failures = lane.failures.saturating_add(1);
             failures = lane.failures;
             (lane.had_items, lane.state) = (false, State::Paused(now + pause(failures)));
+            lane.said = Said::Failed;
         });
         failures
     }

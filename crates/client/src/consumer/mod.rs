@@ -3,6 +3,7 @@
 mod config;
 mod delivery;
 mod handlers;
+mod idle;
 mod lanes;
 mod open_deliveries;
 mod poll;
@@ -51,7 +52,8 @@ impl Consumer {
     }
 
     /// Waits until the consumer ends by itself. It does so only if the server refuses a dequeue with an error
-    /// that is not transient (an invalid topic, no access).
+    /// that is not transient (an invalid topic, no access), or once there is nothing to do
+    /// ([`ConsumerConfig::idle_exit`]).
     pub async fn ended(self) -> Result<ConsumerReport, Error> {
         joined(self.task.await)
     }
@@ -75,5 +77,7 @@ fn joined(end: Result<Result<ConsumerReport, Error>, JoinError>) -> Result<Consu
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_idle;
 #[cfg(test)]
 mod tests_several;

@@ -12,6 +12,7 @@ use super::{
     config::ConsumerConfig,
     delivery::Handler,
     handlers::{Handlers, stopped, stopping},
+    idle::Idle,
     lanes::{Lanes, Share},
     open_deliveries::OpenDeliveries,
     report::{ConsumerReport, ReportCounters},
@@ -40,7 +41,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// Failures of a server in a row that are worth a warning: the first ones may be over at once.
 const WARNED_FAILURES: u32 = 4;
 
-/// Runs until it is stopped, or until the server refuses a dequeue with an error that is not transient.
+/// Runs until it is stopped, until there is nothing to do for as long as is configured, or until the server
+/// refuses a dequeue with an error that is not transient.
 pub(super) async fn run<H: Handler>(
     client: Client,
     config: ConsumerConfig,
@@ -65,6 +67,7 @@ pub(super) async fn run<H: Handler>(
         deliveries: &deliveries,
         handlers: &mut handlers,
         left: config.max_items.unwrap_or(usize::MAX),
+        idle: Idle::new(config.idle_exit),
         lanes,
         polls,
     };
@@ -96,6 +99,8 @@ struct Poller<'a, H> {
     handlers: &'a mut Handlers<H>,
     /// Items that may still be asked for. Those that polls in flight ask for are off already.
     left: usize,
+    /// For how long there was nothing to do.
+    idle: Idle,
     /// Whom to ask.
     lanes: Lanes,
     /// The dequeues in flight.
@@ -115,22 +120,28 @@ struct Answer {
 }
 
 impl<H: Handler> Poller<'_, H> {
-    /// Runs until the consumer is to stop, or until a dequeue is refused.
+    /// Runs until the consumer is to stop, until there is nothing to do, or until a dequeue is refused.
     async fn poll(&mut self, stop: watch::Receiver<bool>) -> Result<(), Error> {
         let mut endpoints = self.client.endpoints.watch();
         while !stopped(&stop) {
             let in_use = endpoints.borrow_and_update().clone();
             self.lanes.set(&in_use.iter().map(|endpoint| endpoint.id()).collect::<Vec<_>>());
-            let now = Instant::now();
-            let (wake, most) = (self.lanes.next_wake(now), self.left.min(POLL_ITEMS_MAX * in_use.len()));
+            let rests = self.rests();
+            if rests && self.polls.is_empty() {
+                break;
+            }
+            let asks = self.left > 0 && !rests;
+            let (now, most) = (Instant::now(), self.left.min(POLL_ITEMS_MAX * in_use.len()));
+            let wake = if self.left > 0 { self.lanes.next_wake(now) } else { self.idle.ends_at() };
             tokio::select! {
                 biased;
                 () = stopping(stop.clone()) => break,
                 Some(Ok(answer)) = self.polls.join_next() => self.take(answer)?,
                 // The sender lives as long as the client.
                 Ok(()) = endpoints.changed() => {}
-                () = tokio::time::sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
-                free = acquire_slots(&self.slots, most), if self.left > 0 && self.lanes.is_due(now) => {
+                () = self.handlers.ended() => self.idle.stir(),
+                () = tokio::time::sleep_until(wake.unwrap_or(now)), if wake.is_some_and(|at| at > now) => {}
+                free = acquire_slots(&self.slots, most), if asks && self.lanes.is_due(now) => {
                     self.share_out(free, &in_use);
                 }
             }
@@ -138,11 +149,24 @@ impl<H: Handler> Poller<'_, H> {
         Ok(())
     }
 
+    /// Whether nothing came and nothing ran for long enough, and no server has anything. Then none is asked
+    /// any more, and the consumer ends if the polls in flight bring nothing either.
+    fn rests(&mut self) -> bool {
+        if self.handlers.reap() {
+            self.idle.stir();
+        }
+        // A node that is not known yet may have items.
+        let knows_all = self.client.learner.as_ref().is_none_or(|learner| learner.has_asked());
+        let has_none = self.left == 0 || (knows_all && self.lanes.are_empty());
+        self.idle.is_long() && self.handlers.are_none() && has_none
+    }
+
     /// Asks the servers that should be asked.
     fn share_out(&mut self, mut free: Vec<OwnedSemaphorePermit>, in_use: &[Arc<Endpoint>]) {
         // Until the other nodes are known, no poll should keep their slots for long.
         let soon = self.client.learner.as_ref().is_some_and(|learner| !learner.has_asked());
         let wait = if soon { self.config.wait.min(FIRST_WAIT) } else { self.config.wait };
+        let wait = self.idle.shorten(wait);
         for share in self.lanes.share_out(free.len(), Instant::now(), wait) {
             let asked = in_use.iter().find(|endpoint| endpoint.id() == share.id);
             let Some(endpoint) = asked.cloned() else { continue };
@@ -163,6 +187,9 @@ impl<H: Handler> Poller<'_, H> {
         self.left = self.left.saturating_add(slots.len());
         match items {
             Ok(items) => {
+                if !items.is_empty() {
+                    self.idle.stir();
+                }
                 self.left = self.left.saturating_sub(items.len());
                 self.lanes.answered(endpoint.id(), items.len());
                 // The lease began after the call did. The answer arrives within a sixth of the lease.

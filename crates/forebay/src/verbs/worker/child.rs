@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    io,
     os::unix::process::ExitStatusExt as _,
     path::Path,
     process::{ExitStatus, Stdio},
@@ -33,14 +34,20 @@ pub enum End {
     Exited(u8),
     /// By a signal from elsewhere.
     Signalled(i32),
-    /// It could not be started.
-    NotRun(String),
+    /// It could not be started, for this reason.
+    NotRun(io::ErrorKind, String),
     /// It took too long and was stopped.
     TimedOut,
     /// The worker stops and has stopped it.
     Stopped,
     /// The lease was lost, so it was stopped.
     LeaseLost,
+}
+
+impl End {
+    fn not_run(error: &io::Error) -> Self {
+        Self::NotRun(error.kind(), error.to_string())
+    }
 }
 
 /// How the command is run.
@@ -63,7 +70,7 @@ impl Runner {
     pub async fn run(&self, delivery: &mut Delivery, result_file: &Path) -> (End, Vec<u8>) {
         let mut child = match self.start(delivery, result_file) {
             Ok(child) => child,
-            Err(error) => return (End::NotRun(error.to_string()), Vec::new()),
+            Err(error) => return (End::not_run(&error), Vec::new()),
         };
         let tail = watch::Sender::new(Vec::new());
         let stderr = child.stderr.take().map(|stderr| {
@@ -85,8 +92,8 @@ impl Runner {
         (end, tail)
     }
 
-    fn start(&self, delivery: &Delivery, result_file: &Path) -> std::io::Result<Child> {
-        let (program, arguments) = self.command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+    fn start(&self, delivery: &Delivery, result_file: &Path) -> io::Result<Child> {
+        let (program, arguments) = self.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(program);
         environment::set(&mut command, &self.namespace, &delivery.item, result_file);
         command
@@ -135,13 +142,13 @@ impl Runner {
     }
 }
 
-fn ended(status: std::io::Result<ExitStatus>) -> End {
+fn ended(status: io::Result<ExitStatus>) -> End {
     match status {
         Ok(status) => match (status.code(), status.signal()) {
             // A status has eight bits.
             (Some(code), _) => End::Exited(u8::try_from(code).unwrap_or(u8::MAX)),
             (None, signal) => End::Signalled(signal.unwrap_or(0)),
         },
-        Err(error) => End::NotRun(error.to_string()),
+        Err(error) => End::not_run(&error),
     }
 }

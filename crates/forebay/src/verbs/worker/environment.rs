@@ -4,6 +4,8 @@ use std::path::Path;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use forebay_client::{Dequeued, Timestamp};
+#[cfg(target_os = "linux")]
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::process::Command;
 
 use crate::output;
@@ -16,6 +18,14 @@ const OF_SOME_ITEMS: [&str; 2] = ["FOREBAY_LEASE_EXPIRES_AT", "TRACEPARENT"];
 const HEADER: &str = "FOREBAY_HEADER_";
 /// The header with a trace's context, as the W3C names it.
 const TRACE: &str = "traceparent";
+
+/// Keeps commands, which run as the same user, from reading the secrets of this process in `/proc`.
+pub fn hide() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "commands can read the environment of this worker");
+    }
+}
 
 /// Sets the variables of an item.
 pub fn set(command: &mut Command, namespace: &str, item: &Dequeued, result_file: &Path) {

@@ -16,8 +16,8 @@ Examples:
   forebay worker --topic mail --idle-exit 30s -- ./send-mail
 
 The command gets the payload on its stdin and facts about the item as FOREBAY_… in its environment.
-Exit status 0 acks the item, 65 and 100 make it a dead letter, 126 and 127 release it, others and
-signals retry it later. See docs/CLI.md.")]
+Exit status 0 acks the item, 65 and 100 make it a dead letter, 126 and 127 release it twice, others
+and signals retry it later. See docs/CLI.md.")]
 pub struct Worker {
     /// Which servers are called, and for whom.
     #[command(flatten)]
@@ -62,7 +62,7 @@ pub struct Worker {
     /// End after one item
     #[arg(long, conflicts_with = "max_items")]
     pub once: bool,
-    /// End when no item came for so long
+    /// End when no item came for so long, and the servers say that they have none
     #[arg(long, value_parser = humantime::parse_duration, value_name = "TIME")]
     pub idle_exit: Option<Duration>,
     /// Say nothing of single items

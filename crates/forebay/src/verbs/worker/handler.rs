@@ -1,29 +1,30 @@
 //! What a worker does with each item.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
 
-use forebay_client::{Client, Delivery, Outcome};
+use forebay_client::{Delivery, Outcome};
 use tempfile::TempDir;
-use tokio::{sync::watch, time::Instant};
 
 use super::{
     child::Runner,
     flags::Worker,
     result_file,
     stopping::{Stage, Stopping},
-    verdict::{Rules, Verdict},
+    verdict::{CannotRun, Past, Rules, Verdict},
 };
 use crate::{failure::Failure, output::visible};
 
-/// Commands in a row that could not be run, after which the worker ends.
-const CANNOT_RUN_MAX: u32 = 5;
+/// Items in a row that could not be worked on, or starts of the command that failed, after which the worker
+/// ends.
+const CANNOT_RUN_MAX: usize = 5;
 
 /// What the runs of the command share.
 pub struct Jobs {
@@ -35,10 +36,8 @@ pub struct Jobs {
     max_items: Option<u64>,
     /// Items that were taken.
     taken: AtomicU64,
-    /// Runs under way, and since when there are so many.
-    running: watch::Sender<(usize, Instant)>,
-    /// How often in a row the command could not be run.
-    cannot_run: AtomicU32,
+    /// What could not be worked on since an item could.
+    cannot_run: Mutex<CannotRunSince>,
     /// Why the worker ends before it is told to.
     failure: Mutex<Option<String>>,
     /// Where commands write more about their results.
@@ -75,8 +74,7 @@ impl Jobs {
             },
             max_items,
             taken: AtomicU64::new(0),
-            running: watch::Sender::new((0, Instant::now())),
-            cannot_run: AtomicU32::new(0),
+            cannot_run: Mutex::default(),
             failure: Mutex::new(None),
             folder: tempfile::Builder::new().prefix("forebay-worker-").tempdir()?,
             quiet: flags.quiet,
@@ -90,42 +88,18 @@ impl Jobs {
         if self.max_items.is_some_and(|most| number >= most) {
             self.stopping.advance(Stage::Enough);
         }
-        let _running = Running::begin(&self.running);
         let path = self.folder.path().join(format!("{number}.json"));
         let (end, stderr) = self.runner.run(&mut delivery, &path).await;
         let item = &delivery.item;
-        let verdict = self.rules.judge(end, &stderr, result_file::take(&path), item.failures);
+        let verdict = self.rules.judge(end, &stderr, result_file::take(&path), Past::of(item));
         self.note(&item.item_id, &verdict);
-        self.count(&verdict);
+        self.count(&item.item_id, &verdict);
         verdict.outcome
     }
 
     /// Why the worker ended before it was told to.
     pub fn failed(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Waits until nothing ran for so long, and the server still answers: else it may have items.
-    pub async fn idle(&self, span: Option<Duration>, client: &Client) {
-        let Some(span) = span else { return std::future::pending().await };
-        let mut running = self.running.subscribe();
-        loop {
-            let (count, since) = *running.borrow_and_update();
-            let until = since + span;
-            if count == 0 && Instant::now() >= until {
-                match client.check_server().await {
-                    Ok(()) => return,
-                    Err(error) => eprintln!("forebay: idle, but no server answers: {error}"),
-                }
-                tokio::time::sleep(span.max(Duration::from_secs(1))).await;
-                continue;
-            }
-            tokio::select! {
-                // The sender lives: it is in this.
-                _ = running.changed() => {}
-                () = tokio::time::sleep_until(until), if count == 0 => {}
-            }
-        }
     }
 
     fn note(&self, item_id: &str, verdict: &Verdict) {
@@ -146,30 +120,33 @@ impl Jobs {
         }
     }
 
-    fn count(&self, verdict: &Verdict) {
-        if !verdict.cannot_run {
-            return self.cannot_run.store(0, Relaxed);
-        }
-        if self.cannot_run.fetch_add(1, Relaxed) + 1 >= CANNOT_RUN_MAX {
+    /// Ends the worker once it is not single items that can't be worked on.
+    fn count(&self, item_id: &str, verdict: &Verdict) {
+        let mut failed = self.cannot_run.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = match &verdict.cannot_run {
+            None => return *failed = CannotRunSince::default(),
+            Some(CannotRun::Command) => {
+                failed.runs += 1;
+                (failed.runs >= CANNOT_RUN_MAX).then(|| format!("{CANNOT_RUN_MAX} times in a row"))
+            }
+            Some(CannotRun::Item) => {
+                failed.items.insert(item_id.to_owned());
+                (failed.items.len() >= CANNOT_RUN_MAX).then(|| format!("{CANNOT_RUN_MAX} items in a row"))
+            }
+        };
+        if let Some(often) = why {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-            failure.get_or_insert_with(|| format!("{CANNOT_RUN_MAX} times in a row: {}", verdict.why));
+            failure.get_or_insert_with(|| format!("{often}: {}", verdict.why));
             self.stopping.advance(Stage::Enough);
         }
     }
 }
 
-/// Counts a run for as long as it lives.
-struct Running<'a>(&'a watch::Sender<(usize, Instant)>);
-
-impl<'a> Running<'a> {
-    fn begin(running: &'a watch::Sender<(usize, Instant)>) -> Self {
-        running.send_modify(|(count, since)| (*count, *since) = (*count + 1, Instant::now()));
-        Self(running)
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.0.send_modify(|(count, since)| (*count, *since) = (count.saturating_sub(1), Instant::now()));
-    }
+/// What could not be worked on since an item could.
+#[derive(Debug, Default)]
+struct CannotRunSince {
+    /// Items, at most [`CANNOT_RUN_MAX`].
+    items: BTreeSet<String>,
+    /// How often the command could not be started.
+    runs: usize,
 }

@@ -14,7 +14,10 @@ use std::{convert::Infallible, sync::Arc};
 use forebay_client::{ClientConfig, Consumer, ConsumerConfig, ConsumerReport};
 
 use super::connection::checked;
-use crate::failure::{Failure, Status};
+use crate::{
+    failure::{Failure, Status},
+    log,
+};
 pub use flags::Worker;
 use handler::Jobs;
 use stopping::{Stage, Stopping};
@@ -23,8 +26,12 @@ impl Worker {
     /// Runs the command on items until it is told to stop, or until there is nothing more to do.
     pub async fn run(self) -> Result<(), Failure> {
         let command = self.command()?;
+        environment::hide();
         let stopping = Stopping::listen(self.grace)?;
         let config = ClientConfig { learn_nodes: true, ..self.servers.config()? };
+        if !self.quiet {
+            log::start_warnings();
+        }
         let client = checked(self.servers.client(config)?).await?;
         let max_items = if self.once { Some(1) } else { self.max_items };
         let config = ConsumerConfig {
@@ -33,25 +40,20 @@ impl Worker {
             // Children have their own grace.
             stop_grace: std::time::Duration::MAX,
             max_items: max_items.map(|most| usize::try_from(most).unwrap_or(usize::MAX)),
+            idle_exit: self.idle_exit,
             ..ConsumerConfig::new(&self.topics).concurrency(self.concurrency as usize)
         };
         let jobs = Arc::new(Jobs::new(&self, command, client.namespace(), max_items, stopping.clone())?);
-        let consumer = Consumer::start(client.clone(), config, {
+        let consumer = Consumer::start(client, config, {
             let jobs = jobs.clone();
             move |delivery| {
                 let jobs = jobs.clone();
                 async move { jobs.handle(delivery).await }
             }
         });
-        let stop = async {
-            tokio::select! {
-                () = stopping.reached(Stage::Enough) => {}
-                () = jobs.idle(self.idle_exit, &client) => {}
-            }
-        };
         let report = tokio::select! {
             biased;
-            report = consumer.run_until(stop) => report?,
+            report = consumer.run_until(stopping.reached(Stage::Enough)) => report?,
             never = self.confirm_stop(&stopping) => match never {},
         };
         if !self.quiet {

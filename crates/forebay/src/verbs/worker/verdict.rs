@@ -1,8 +1,8 @@
 //! What the end of a command means for its item.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
-use forebay_client::Outcome;
+use forebay_client::{Dequeued, Outcome};
 use rand::{RngExt as _, rngs::StdRng};
 
 use super::{
@@ -13,6 +13,9 @@ use super::{
 
 /// Exit statuses of shells for a command that can't be run.
 const CANNOT_RUN: [u8; 2] = [126, 127];
+/// The delivery of an item without a failure that counts as one if the command can't be run for it. Before
+/// that it may be the worker that lacks something.
+const CANNOT_RUN_MAX: u32 = 3;
 
 /// Which exit status means what, and how long failed items wait.
 #[derive(Debug)]
@@ -36,55 +39,83 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// Why, if it is not simply done.
     pub why: String,
-    /// The command could not be run at all.
-    pub cannot_run: bool,
+    /// The command could not be run, if so.
+    pub cannot_run: Option<CannotRun>,
+}
+
+/// What can't be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CannotRun {
+    /// The command itself: whatever the item, it would be the same.
+    Command,
+    /// Something for this item, perhaps.
+    Item,
+}
+
+/// How an item fared before, with this delivery.
+#[derive(Debug, Clone, Copy)]
+pub struct Past {
+    /// Deliveries that ended in a failure.
+    pub failures: u32,
+    /// Those that ended without one, and this one.
+    pub others: u32,
+}
+
+impl Past {
+    /// What a delivery tells of it.
+    pub fn of(item: &Dequeued) -> Self {
+        Self { failures: item.failures, others: item.attempt.saturating_sub(item.failures) }
+    }
 }
 
 impl Rules {
-    /// What becomes of an item that had so many failures before.
-    pub fn judge(
-        &self,
-        end: End,
-        stderr: &[u8],
-        said: Result<Option<Said>, String>,
-        failures: u32,
-    ) -> Verdict {
+    /// What becomes of an item.
+    pub fn judge(&self, end: End, stderr: &[u8], said: Result<Option<Said>, String>, past: Past) -> Verdict {
         let because = |why: String| match stderr_tail::reason(stderr) {
             reason if reason.is_empty() => why,
             reason => reason,
         };
         let retry = |why: String| Verdict {
-            outcome: Outcome::retry(self.delay(failures), &why),
+            outcome: Outcome::retry(self.delay(past.failures), &why),
             why,
-            cannot_run: false,
+            cannot_run: None,
         };
         let release =
-            |why: &str, cannot_run| Verdict { outcome: Outcome::Release, why: why.to_owned(), cannot_run };
+            |why: &str| Verdict { outcome: Outcome::Release, why: why.to_owned(), cannot_run: None };
+        let cannot_run = |why: String, which| {
+            let why = format!("the command cannot be run: {why}");
+            let counts = which == CannotRun::Item && past.others >= CANNOT_RUN_MAX;
+            Verdict { cannot_run: Some(which), ..if counts { retry(why) } else { release(&why) } }
+        };
         let status = match end {
             End::Exited(status) => status,
             End::Signalled(signal) => return retry(because(format!("killed by signal {signal}"))),
-            End::NotRun(why) => return release(&format!("the command cannot be run: {why}"), true),
-            End::Stopped => return release("the worker stops", false),
-            End::LeaseLost => return release("LEASE_LOST: another consumer may have the item", false),
+            // The environment that an item makes may be too large.
+            End::NotRun(io::ErrorKind::ArgumentListTooLong, why) => return cannot_run(why, CannotRun::Item),
+            End::NotRun(_, why) => return cannot_run(why, CannotRun::Command),
+            End::Stopped => return release("the worker stops"),
+            End::LeaseLost => return release("LEASE_LOST: another consumer may have the item"),
             End::TimedOut => {
                 let after = humantime::format_duration(self.timeout.unwrap_or_default());
                 return retry(format!("timed out after {after}"));
             }
         };
         match said {
-            Ok(Some(said)) => return self.obey(said, failures, &because(format!("exit status {status}"))),
+            Ok(Some(said)) => {
+                return self.obey(said, past.failures, &because(format!("exit status {status}")));
+            }
             Err(wrong) => return retry(format!("FOREBAY_RESULT_FILE is not valid: {wrong}")),
             Ok(None) => {}
         }
         if self.ack_on.contains(&status) {
-            return Verdict { outcome: Outcome::Ack, why: String::new(), cannot_run: false };
+            return Verdict { outcome: Outcome::Ack, why: String::new(), cannot_run: None };
         }
         let why = because(format!("exit status {status}"));
         if self.dead_letter_on.contains(&status) {
-            return Verdict { outcome: Outcome::reject(&why), why, cannot_run: false };
+            return Verdict { outcome: Outcome::reject(&why), why, cannot_run: None };
         }
         if CANNOT_RUN.contains(&status) {
-            return release(&format!("the command cannot be run: {why}"), true);
+            return cannot_run(why, CannotRun::Item);
         }
         retry(why)
     }
@@ -102,7 +133,7 @@ impl Rules {
                 metadata: said.metadata,
             },
         };
-        Verdict { outcome, why, cannot_run: false }
+        Verdict { outcome, why, cannot_run: None }
     }
 
     /// Doubled by each failure, up to the longest; and then a random part of it, at least half.
@@ -127,8 +158,36 @@ mod tests {
         }
     }
 
+    /// It is the first delivery.
+    const FIRST: Past = Past { failures: 0, others: 1 };
+
     fn judged(end: End, stderr: &[u8]) -> Verdict {
-        rules().judge(end, stderr, Ok(None), 0)
+        rules().judge(end, stderr, Ok(None), FIRST)
+    }
+
+    #[test]
+    fn what_cannot_be_run_for_an_item_counts_as_a_failure_the_third_time() {
+        let judge = |end, failures, others| rules().judge(end, b"", Ok(None), Past { failures, others });
+        for status in [126, 127] {
+            for (failures, others) in [(0, 1), (0, 2), (3, 2)] {
+                let verdict = judge(End::Exited(status), failures, others);
+                assert_eq!((verdict.outcome, verdict.cannot_run), (Outcome::Release, Some(CannotRun::Item)));
+            }
+            for (failures, others) in [(0, 3), (2, 3), (0, 9)] {
+                let verdict = judge(End::Exited(status), failures, others);
+                assert!(matches!(verdict.outcome, Outcome::Retry { .. }), "{failures} {others}");
+                assert_eq!(verdict.cannot_run, Some(CannotRun::Item), "it may end the worker with others");
+            }
+        }
+        let too_large = || End::NotRun(io::ErrorKind::ArgumentListTooLong, "too long".to_owned());
+        assert_eq!(judge(too_large(), 0, 1).outcome, Outcome::Release);
+        assert!(
+            matches!(judge(too_large(), 0, 3).outcome, Outcome::Retry { .. }),
+            "its headers are too large"
+        );
+        let nowhere = judge(End::NotRun(io::ErrorKind::NotFound, "not there".to_owned()), 0, 99);
+        assert_eq!(nowhere.outcome, Outcome::Release, "no item is to blame");
+        assert_eq!(nowhere.cannot_run, Some(CannotRun::Command));
     }
 
     #[test]
@@ -147,7 +206,7 @@ mod tests {
         assert_eq!(judged(End::Exited(100), b"").outcome, Outcome::reject("exit status 100"));
         for status in [126, 127] {
             let verdict = judged(End::Exited(status), b"sh: nothing");
-            assert!(verdict.outcome == Outcome::Release && verdict.cannot_run);
+            assert!(verdict.outcome == Outcome::Release && verdict.cannot_run.is_some());
         }
         for (end, why) in [
             (End::Exited(75), "exit status 75"),
@@ -168,7 +227,7 @@ mod tests {
     #[test]
     fn the_file_says_more_than_the_status() {
         let said = |outcome| Said { outcome, delay: None, reason: None, metadata: None };
-        let judge = |status, said| rules().judge(End::Exited(status), b"", said, 0).outcome;
+        let judge = |status, said| rules().judge(End::Exited(status), b"", said, FIRST).outcome;
         assert_eq!(judge(1, Ok(Some(said(Wanted::Ack)))), Outcome::Ack);
         assert_eq!(judge(0, Ok(Some(said(Wanted::DeadLetter)))), Outcome::reject("exit status 0"));
         assert_eq!(judge(0, Ok(Some(said(Wanted::Release)))), Outcome::Release);
