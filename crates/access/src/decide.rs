@@ -1,10 +1,9 @@
 //! Whether somebody may do what a request asks for. Nothing is looked up: a namespace that does not exist is
 //! refused like any other foreign one.
 
-use crate::{identity::Identity, needs::Needs, scope::Scope};
+use forebay_types::ALL_NAMESPACES;
 
-/// Stands for all namespaces, where a call is about all of them.
-const ALL: &str = "-";
+use crate::{identity::Identity, needs::Needs, scope::Scope};
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +22,9 @@ pub fn decide(identity: &Identity, needs: Needs, namespace: &str) -> Result<(), 
         Needs::Nothing | Needs::Credential | Needs::ByHandler => Ok(()),
         Needs::Everywhere(scope) if identity.may_everywhere(scope) => Ok(()),
         Needs::Everywhere(scope) => Err(Denied::ScopeMissingEverywhere(scope)),
-        Needs::InNamespaces(scope) if namespace == ALL => decide(identity, Needs::Everywhere(scope), ""),
+        Needs::InNamespaces(scope) if namespace == ALL_NAMESPACES => {
+            decide(identity, Needs::Everywhere(scope), "")
+        }
         Needs::InNamespaces(scope) => decide(identity, Needs::InNamespace(scope), namespace),
         Needs::InNamespace(scope) if identity.may(scope, namespace) => Ok(()),
         Needs::InNamespace(scope) => {

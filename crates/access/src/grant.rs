@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use forebay_types::is_name_byte;
+use forebay_types::{ALL_NAMESPACES, NameError, check_namespace};
 
 use crate::scope::{Scope, Scopes};
 
@@ -45,7 +45,7 @@ impl Namespaces {
     pub fn has(&self, namespace: &str) -> bool {
         match self {
             Self::All => true,
-            _ if namespace.is_empty() || namespace == "-" => false,
+            _ if namespace.is_empty() || namespace == ALL_NAMESPACES => false,
             Self::Prefix(prefix) => namespace.starts_with(prefix),
             Self::One(name) => namespace == name,
         }
@@ -68,16 +68,16 @@ impl Namespaces {
             Some(prefix) => (prefix, true),
             None => (text, false),
         };
-        match (name, prefix) {
-            ("", true) => Ok(Self::All),
-            ("", false) => Err("the namespace is missing"),
-            ("-", false) => Err("the namespace - stands for all; write *"),
-            (name, _) if name.len() > NAME_BYTES_MAX => Err("the namespace is longer than 255 bytes"),
-            (name, _) if !name.bytes().all(is_name_byte) => {
+        match (check_namespace(name), prefix) {
+            (Err(NameError::Empty), true) => Ok(Self::All),
+            (Err(NameError::Empty), false) => Err("the namespace is missing"),
+            (Err(NameError::All), false) => Err("the namespace - stands for all; write *"),
+            (Err(NameError::Character), _) => {
                 Err("a namespace has letters, digits and ._:/- only, and a * only at its end")
             }
-            (name, true) => Ok(Self::Prefix(name.to_owned())),
-            (name, false) => Ok(Self::One(name.to_owned())),
+            (Ok(()), _) if name.len() > NAME_BYTES_MAX => Err("the namespace is longer than 255 bytes"),
+            (Ok(()) | Err(NameError::All), true) => Ok(Self::Prefix(name.to_owned())),
+            (Ok(()), false) => Ok(Self::One(name.to_owned())),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! `token.rs` is the text that a caller shows. `grant.rs` and `scope.rs` are rights. `table.rs` holds all
 //! credentials that are valid, and finds who shows one. `needs.rs` lists what each call and page needs.
 //! `decide.rs` puts the two together. `tokens_file.rs` is the file that operators keep, and
-//! `rotate.rs` gives a token in it another secret.
+//! `rotate.rs` gives a token in it another secret. `toml_error.rs` says what is wrong with a file of TOML.
 
 mod base62;
 mod credential;
@@ -17,6 +17,7 @@ mod secret_hash;
 mod table;
 mod token;
 mod tokens_file;
+mod toml_error;
 
 pub use credential::Credential;
 pub use decide::{Denied, decide};
@@ -29,3 +30,4 @@ pub use secret_hash::SecretHash;
 pub use table::{Failed, Record, Table};
 pub use token::{ID_BYTES, RANDOM_BYTES, SECRET_BYTES, Token, TokenId};
 pub use tokens_file::{TokensFileError, append, parse, revoke};
+pub use toml_error::{toml_error, toml_message};

@@ -8,7 +8,7 @@ use std::{
 use forebay_types::Timestamp;
 use serde::Deserialize;
 
-use crate::{grant::Grant, secret_hash::SecretHash, table::Record, token::TokenId};
+use crate::{grant::Grant, secret_hash::SecretHash, table::Record, token::TokenId, toml_error::toml_error};
 
 /// More hashes are a mistake: a token has one secret, or two while one replaces the other.
 const HASHES_MAX: usize = 2;
@@ -71,8 +71,7 @@ enum Time {
 
 /// Reads the text of a file. Every error names the token.
 pub fn parse(text: &str) -> Result<Vec<Record>, TokensFileError> {
-    let file: File =
-        toml::from_str(text).map_err(|error| TokensFileError(vec![error.to_string().trim().to_owned()]))?;
+    let file: File = toml::from_str(text).map_err(|error| TokensFileError(vec![toml_error(text, &error)]))?;
     let (mut records, mut errors, mut ids) = (Vec::new(), Vec::new(), HashSet::new());
     for (index, entry) in file.token.into_iter().enumerate() {
         let id = entry.id.clone();
@@ -110,10 +109,7 @@ fn time(key: &str, time: Time) -> Result<Timestamp, String> {
         Time::Toml(time) => time.to_string(),
         Time::Text(text) => text,
     };
-    let time = humantime::parse_rfc3339(&text)
-        .map_err(|_| format!("{key} must be a time in UTC, as in 2027-01-31T00:00:00Z, not {text:?}"))?;
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
+    text.parse().map_err(|error| format!("{key} must be a time, and {text:?} is none: {error}"))
 }
 
 /// The text of a file with one more token. What is there stays as it is. Fails if the text is no such file
@@ -287,10 +283,10 @@ mod tests {
                 entry("abcdefghijkl", &format!("sha256 = \"{hash}\"\ngrants = [\"a:write\"]")),
                 "there is no scope \"write\"",
             ),
-            (entry("abcdefghijkl", &format!("{valid}\nends = 2027-01-31")), "ends must be a time in UTC"),
+            (entry("abcdefghijkl", &format!("{valid}\nends = 2027-01-31")), "ends must be a time, and"),
             (entry("abcdefghijkl", &format!("{valid}\nscope = 1")), "unknown field `scope`"),
             ("[[tokens]]".to_owned(), "unknown field `tokens`"),
-            ("nonsense".to_owned(), "TOML parse error"),
+            ("nonsense".to_owned(), "line 1: "),
         ] {
             let found = parse(&text).unwrap_err().to_string();
             assert!(found.contains(error), "{found}");

@@ -1,5 +1,7 @@
 //! The address of a server, as users write it.
 
+use std::net::IpAddr;
+
 use tonic::{Code, codegen::http::uri::Authority};
 
 use crate::error::Error;
@@ -57,6 +59,23 @@ impl Address {
     pub(crate) fn has_tls(&self) -> bool {
         self.tls
     }
+
+    /// Whether what is sent there stays on this machine, or is secured.
+    pub(crate) fn is_private(&self) -> bool {
+        self.tls || is_loopback(self.host())
+    }
+}
+
+/// Whether a host is this machine, by its name alone: `localhost`, 127.0.0.0/8 or `::1`, in brackets or
+/// without.
+pub fn is_loopback(host: &str) -> bool {
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let name = bare.to_ascii_lowercase();
+    bare.parse::<IpAddr>().map_or_else(
+        // RFC 6761: such names never leave the machine.
+        |_| name == "localhost" || name.ends_with(".localhost"),
+        |address| address.to_canonical().is_loopback(),
+    )
 }
 
 fn parse(text: &str, tls: bool) -> Result<Address, String> {
@@ -118,6 +137,32 @@ mod tests {
         ] {
             assert_eq!(Address::parse(text, false).unwrap().uri(), uri, "{text}");
         }
+    }
+
+    #[test]
+    fn what_stays_on_this_machine_is_private() {
+        for text in [
+            "127.0.0.1:1",
+            "127.9.8.7:1",
+            "localhost:1",
+            "LocalHost:1",
+            "a.localhost:1",
+            "[::1]:1",
+            "https://db1:1",
+        ] {
+            assert!(Address::parse(text, false).unwrap().is_private(), "{text}");
+        }
+        for text in [
+            "db1:1",
+            "10.0.0.1:1",
+            "0.0.0.0:1",
+            "[::]:1",
+            "localhost.example.com:1",
+            "127.0.0.1.example.com:1",
+        ] {
+            assert!(!Address::parse(text, false).unwrap().is_private(), "{text}");
+        }
+        assert!(is_loopback("::1") && is_loopback("[::ffff:127.0.0.1]"));
     }
 
     #[test]

@@ -50,7 +50,8 @@ impl Client {
         let has_tls = addresses(&config)?.iter().any(|(_, address)| address.has_tls());
         let tls = if has_tls { Some(Tls::new(&config.tls)?) } else { None };
         let bearer = Bearer::new(config.token.as_ref())?;
-        let client = Self::dialled(Dialer::tcp(&config, tls.clone()).showing(bearer), config)?;
+        let client =
+            Self::dialled(Dialer::tcp(&config, tls.clone()).showing(bearer, config.insecure), config)?;
         Ok(Self { tls, ..client })
     }
 

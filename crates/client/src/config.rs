@@ -14,6 +14,9 @@ pub struct ClientConfig {
     pub tls: TlsConfig,
     /// The token that calls show. `None`: none, or the certificate of `tls` says who calls.
     pub token: Option<Token>,
+    /// Whether the token may go to other machines without TLS. Whoever is on the way can use it then. Without
+    /// this such servers are refused, and nodes of which the addresses are so are not learnt.
+    pub insecure: bool,
     /// Whether the cluster's other nodes are learnt from the servers and called too. Only those are used that
     /// can be reached at the address that they give, with TLS if any server was given with it. Until all can,
     /// the given servers stay in use.
@@ -46,6 +49,7 @@ impl ClientConfig {
             endpoints: vec![addr.into()],
             tls: TlsConfig::default(),
             token: None,
+            insecure: false,
             learn_nodes: true,
             namespace: "default".to_owned(),
             connect_timeout: Duration::from_secs(5),
@@ -104,6 +108,11 @@ impl ClientConfig {
     /// place.
     pub fn token_file(self, path: impl Into<PathBuf>) -> Self {
         Self { token: Some(Token::File(path.into())), ..self }
+    }
+
+    /// The same, showing the token to other machines without TLS too, or not.
+    pub fn insecure(self, insecure: bool) -> Self {
+        Self { insecure, ..self }
     }
 
     /// The same, learning the cluster's nodes or not.

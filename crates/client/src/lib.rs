@@ -111,6 +111,7 @@ mod traces;
 #[path = "no_traces.rs"]
 mod traces;
 
+pub use address::is_loopback;
 pub use calls::{
     active_topics::{ActiveTopic, TopicPage, TopicQuery},
     audit::{AuditOutcome, AuditPage, AuditQuery, AuditRecord},

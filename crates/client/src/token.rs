@@ -84,6 +84,11 @@ impl Bearer {
         shown.transpose().map(Self)
     }
 
+    /// Whether there is a token.
+    pub(crate) fn shows(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// A connection whose calls show it.
     pub(crate) fn on(&self, channel: Channel) -> Link {
         InterceptedService::new(channel, self.clone())

@@ -9,7 +9,9 @@ use std::{
 };
 
 use forebay_store::{OperationId, OperationOrder, Shard};
-use forebay_types::{Clock, Namespace, PolicyChanges, Reason, Receipt, Refusal, ShardId, TopicName};
+use forebay_types::{
+    ALL_NAMESPACES, Clock, Namespace, PolicyChanges, Reason, Receipt, Refusal, ShardId, TopicName,
+};
 use rand::{SeedableRng, rngs::StdRng};
 use tokio::sync::{
     mpsc::{UnboundedSender, unbounded_channel},
@@ -235,7 +237,7 @@ impl Engine {
         namespace: Option<Namespace>,
         id: Option<OperationId>,
     ) -> Result<OperationsSeen, Refusal> {
-        let caller = namespace.clone().unwrap_or_else(|| "-".into());
+        let caller = namespace.clone().unwrap_or_else(|| ALL_NAMESPACES.into());
         self.ask(|reply| Event::LookOperations { caller, namespace, id, reply }).await
     }
 

@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use forebay_access::toml_error;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Status};
@@ -37,6 +38,9 @@ pub struct Context {
     /// The file with the token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_file: Option<PathBuf>,
+    /// The token may go to other machines without TLS.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub insecure: bool,
 }
 
 /// The file.
@@ -57,7 +61,7 @@ impl Contexts {
         let Some(path) = path() else { return Ok(Self::default()) };
         let wrong = |why: String| Failure::new(format!("{}: {why}", path.display()));
         match fs::read_to_string(&path) {
-            Ok(text) => toml::from_str(&text).map_err(|error| wrong(error.message().to_owned())),
+            Ok(text) => toml::from_str(&text).map_err(|error| wrong(toml_error(&text, &error))),
             Err(error) if is_absent(&error) => Ok(Self::default()),
             Err(error) => Err(wrong(error.to_string())),
         }

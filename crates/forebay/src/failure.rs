@@ -1,6 +1,10 @@
 //! How the program reports that it failed: on stderr, with an exit status that says in which way.
 
-use std::{fmt::Display, process::ExitCode};
+use std::{
+    fmt::Display,
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 use forebay_client::{Code, Error};
 use forebay_node::config::ConfigError;
@@ -24,6 +28,8 @@ pub enum Status {
     Unavailable = 6,
     /// Interrupted, as a shell shows an end by SIGINT.
     Interrupted = 130,
+    /// Whoever reads the output has ended, as a shell shows an end by SIGPIPE.
+    BrokenPipe = 141,
 }
 
 /// Why a verb failed, one message a line.
@@ -108,22 +114,34 @@ impl Failure {
     pub fn print(self) -> ExitCode {
         for line in self.lines {
             // Servers and databases have their say in it.
-            eprintln!("forebay: {}", visible(&line));
+            // Where nobody listens, the status tells.
+            let _ = writeln!(io::stderr(), "forebay: {}", visible(&line));
         }
         ExitCode::from(self.status)
     }
 }
 
+/// Whether nobody reads the output any more. Nothing else that fails so is an error of input and output here.
+fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
+        if error.chain().any(is_broken_pipe) {
+            return Self::only_status(Status::BrokenPipe as u8);
+        }
         // With its causes, on one line.
         Self::new(format!("{error:#}").replace('\n', "; "))
     }
 }
 
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::new(error.to_string())
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match is_broken_pipe(&error) {
+            true => Self::only_status(Status::BrokenPipe as u8),
+            false => Self::new(error.to_string()),
+        }
     }
 }
 
@@ -148,5 +166,20 @@ impl From<Error> for Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         Self::from_all(error.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_that_nobody_reads_ends_it_without_a_word() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let wrapped = anyhow::Error::from(broken()).context("while it wrote");
+        for failure in [Failure::from(broken()), Failure::from(wrapped)] {
+            assert_eq!((failure.status, failure.lines.as_slice()), (141, &[][..]));
+        }
+        assert_eq!(Failure::from(io::Error::from(io::ErrorKind::NotFound)).status, 1);
     }
 }

@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use bytes::Bytes;
-use forebay_client::{Tls, TlsConfig, Token, explain_tls};
+use forebay_client::{Tls, TlsConfig, Token, explain_tls, is_loopback};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::{
     Request, StatusCode,
@@ -17,7 +17,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::failure::{Failure, Status};
+use crate::{
+    failure::{Failure, Status},
+    verbs::token_flags::TokenFlags,
+};
 
 /// How long connecting may take, and then the answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -37,7 +40,8 @@ pub struct HttpPort {
 impl HttpPort {
     /// At `https://host:port`, `http://host:port` or `host:port`. The last one has TLS if `config` says
     /// anything.
-    pub fn new(address: &str, config: &TlsConfig, token: Option<Token>) -> Result<Self, Failure> {
+    pub fn new(address: &str, config: &TlsConfig, token: &TokenFlags) -> Result<Self, Failure> {
+        let (token, is_insecure) = (token.token()?, token.is_insecure());
         let (scheme, rest) = match address.split_once("://") {
             Some((scheme, rest)) => (scheme, rest.trim_end_matches('/')),
             None if *config == TlsConfig::default() => ("http", address),
@@ -48,6 +52,13 @@ impl HttpPort {
             "https" => Some(Tls::new(config).map_err(|error| Failure::usage(error.message()))?),
             _ => return Err(Failure::usage(format!("--http: the scheme {scheme:?} is unknown"))),
         };
+        let host = rest.rsplit_once(':').map_or(rest, |(host, _)| host);
+        if token.is_some() && tls.is_none() && !is_insecure && !is_loopback(host) {
+            let line = format!(
+                "--http: the token would go to {rest} without TLS; write https://, or add --insecure"
+            );
+            return Err(Failure::usage(line));
+        }
         Ok(Self { address: rest.to_owned(), tls, token })
     }
 

@@ -35,7 +35,7 @@ Examples:
 
 Exit status: 0 done, 1 refused or failed, 2 wrong usage, 3 not there, or no item came in time,
 4 not signed in or not allowed, 5 partly done, 6 out of reach or refused for now, worth repeating,
-130 interrupted.";
+130 interrupted, 141 nobody reads the output any more.";
 
 /// A persistent priority queue on sharded MySQL.
 #[derive(Parser)]

@@ -1,9 +1,14 @@
 //! Filters of lists: terms joined by AND, a subset of the filters of AIP-160. A wrong one is refused with the
 //! position of what is wrong in it.
 
-use std::{borrow::Cow, cmp::Ordering, time::Duration};
+use std::{borrow::Cow, cmp::Ordering};
 
-use crate::error::Refusal;
+use crate::{error::Refusal, nearest::nearest};
+use literal::{Literal, Value};
+use quote::Quote;
+
+pub use literal::{Kind, Operator};
+pub use quote::{quoted, quoted_prefix};
 
 /// The longest filter, in bytes.
 const BYTES_MAX: usize = 1_024;
@@ -20,53 +25,8 @@ const OPERATORS: [(&str, Operator); 7] = [
     (":", Operator::Has),
 ];
 
-/// What the values of a field are.
-#[derive(Debug, Clone, Copy)]
-pub enum Kind {
-    /// Text. A value that ends in `*` stands for all that begin so.
-    Text,
-    /// A whole number.
-    Number,
-    /// A span, as in `90s` or `1h`.
-    Span,
-    /// One of these words.
-    Word(&'static [&'static str]),
-}
-
 /// A field that a filter may name.
 pub type Field = (&'static str, Kind);
-
-/// A comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operator {
-    /// `=`
-    Equal,
-    /// `!=`
-    NotEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    AtMost,
-    /// `>`
-    More,
-    /// `>=`
-    AtLeast,
-    /// `:`, that is contains.
-    Has,
-}
-
-/// What a field is compared with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Value {
-    /// This text.
-    Text(String),
-    /// All text that begins so.
-    Prefix(String),
-    /// Each of these.
-    OneOf(Vec<Value>),
-    /// This number. A span has its microseconds.
-    Number(i64),
-}
 
 /// One term.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,25 +58,20 @@ pub enum Held<'a> {
     Nothing,
 }
 
-/// A text as the value of a term, which stands for that text alone.
-pub fn quoted(text: &str) -> String {
-    format!("\"{}\"", escaped(text))
-}
-
-/// A text as the value of a term, which stands for all texts that begin so.
-pub fn quoted_prefix(text: &str) -> String {
-    format!("\"{}*\"", escaped(text))
-}
-
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        if matches!(character, '"' | '\\' | '*') {
-            escaped.push('\\');
-        }
-        escaped.push(character);
+/// Whether a text is meant as a filter of these fields: it begins with one of them and an operator. It may be
+/// wrong.
+pub fn is_meant(text: &str, fields: &[Field]) -> bool {
+    let mut parser = Parser { text, at: 0, fields };
+    parser.skip_blanks();
+    parser.take("-");
+    let mut name = parser.word();
+    if name == "NOT" {
+        parser.skip_blanks();
+        name = parser.word();
     }
-    escaped
+    parser.skip_blanks();
+    let is_field = fields.iter().any(|(field, _)| *field == name);
+    is_field && OPERATORS.into_iter().any(|(sign, _)| parser.take(sign))
 }
 
 impl Filter {
@@ -176,49 +131,6 @@ impl Term {
     }
 }
 
-impl Value {
-    fn is_text(&self, text: &str) -> bool {
-        match self {
-            Self::Text(value) => text == value,
-            Self::Prefix(prefix) => text.starts_with(prefix.as_str()),
-            Self::OneOf(values) => values.iter().any(|value| value.is_text(text)),
-            Self::Number(_) => false,
-        }
-    }
-}
-
-/// A value as it was written.
-struct Literal {
-    /// Its text, without quotes and what escapes.
-    text: String,
-    /// It was in quotes.
-    is_quoted: bool,
-    /// It ends in a `*` that was not escaped.
-    is_open: bool,
-}
-
-impl Literal {
-    /// The value of a term.
-    fn value(self, kind: Kind, operator: Operator) -> Result<Value, String> {
-        let Self { text, is_quoted, is_open } = self;
-        match kind {
-            Kind::Text => match text.strip_suffix('*') {
-                Some(prefix) if is_open && operator != Operator::Has => Ok(Value::Prefix(prefix.to_owned())),
-                _ => Ok(Value::Text(text)),
-            },
-            Kind::Number if is_quoted => Err("expected a whole number, without quotes".to_owned()),
-            Kind::Number => text.parse().map(Value::Number).map_err(|_| "expected a whole number".to_owned()),
-            Kind::Span => {
-                let span: Option<Duration> = humantime::parse_duration(&text).ok();
-                let micros = span.and_then(|span| i64::try_from(span.as_micros()).ok());
-                micros.map(Value::Number).ok_or_else(|| "expected a span, as 90s or 1h".to_owned())
-            }
-            Kind::Word(words) if words.contains(&text.as_str()) => Ok(Value::Text(text)),
-            Kind::Word(words) => Err(format!("expected one of {}", words.join(", "))),
-        }
-    }
-}
-
 /// What is wrong with a filter, and where, in bytes.
 struct Wrong {
     /// Where.
@@ -269,9 +181,7 @@ impl<'a> Parser<'a> {
             name = self.word();
         }
         let Some((field, kind)) = self.fields.iter().copied().find(|(field, _)| *field == name) else {
-            let known: Vec<&str> = self.fields.iter().map(|(field, _)| *field).collect();
-            let what = format!("expected a field: one of {}", known.join(", "));
-            return Err(Wrong { at, what });
+            return Err(Wrong { at, what: self.no_field(at, name) });
         };
         self.skip_blanks();
         let operator = OPERATORS.into_iter().find(|(sign, _)| self.take(sign));
@@ -286,6 +196,18 @@ impl<'a> Parser<'a> {
         let is_list = is_text && operator == Operator::Equal && self.take("(");
         let value = if is_list { self.list(kind)? } else { self.value(kind, operator, &['"'])? };
         Ok(Term { negated, field, operator, value })
+    }
+
+    /// What to say where a field should be.
+    fn no_field(&self, at: usize, name: &str) -> String {
+        if let Some(quote) = self.text[at..].chars().next().and_then(Quote::of) {
+            return format!("expected a field, which has no quotes around it, and found {}", quote.name());
+        }
+        let known: Vec<&str> = self.fields.iter().map(|(field, _)| *field).collect();
+        match nearest(name, known.iter().copied().chain(["NOT"])) {
+            Some(near) => format!("expected a field; did you mean {near}?"),
+            None => format!("expected a field: one of {}", known.join(", ")),
+        }
     }
 
     /// Values of which one is enough, behind their parenthesis.
@@ -320,23 +242,33 @@ impl<'a> Parser<'a> {
             if text.is_empty() {
                 return Err(self.wrong("expected a value"));
             }
+            if let Some(quote) = text.chars().find_map(Quote::of) {
+                return Err(self.wrong(quote.instead(self.rest())));
+            }
+            if text.starts_with(['=', '<', '>', '!', '~']) {
+                return Err(self
+                    .wrong(format!("a text that begins like an operator is written as {}", quoted(&text))));
+            }
             self.at += end;
-            return Ok(Literal { is_open: text.ends_with('*'), text, is_quoted: false });
+            let stars = text.trim_end_matches('*').matches('*').count() + usize::from(text.ends_with("**"));
+            return Ok(Literal { is_open: text.ends_with('*'), text, is_quoted: false, stars });
         }
         let begin = self.at - 1;
-        let (mut text, mut is_open) = (String::new(), false);
+        let (mut text, mut is_open, mut stars) = (String::new(), false, 0);
         let mut characters = self.rest().char_indices();
         while let Some((at, character)) = characters.next() {
             match character {
                 '"' => {
                     self.at += at + 1;
-                    return Ok(Literal { text, is_quoted: true, is_open });
+                    return Ok(Literal { text, is_quoted: true, is_open, stars });
                 }
                 '\\' => {
+                    stars += usize::from(is_open);
                     text.extend(characters.next().map(|(_, escaped)| escaped));
                     is_open = false;
                 }
                 other => {
+                    stars += usize::from(is_open);
                     text.push(other);
                     is_open = other == '*';
                 }
@@ -372,5 +304,7 @@ impl<'a> Parser<'a> {
     }
 }
 
+mod literal;
+mod quote;
 #[cfg(test)]
 mod tests;

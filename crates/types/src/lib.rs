@@ -12,10 +12,12 @@ mod key;
 mod lifecycle;
 mod limits;
 mod name;
+mod nearest;
 mod policy;
 mod receipt;
 mod schedule;
 mod settings;
+mod text;
 mod time;
 
 pub use address::is_loopback;
@@ -28,9 +30,14 @@ pub use item::{Body, DeliveryPolicy, Headers, ItemAttributes, TRACE_HEADERS, Wai
 pub use key::{Horizon, Key};
 pub use lifecycle::{Ending, State, after_failure, after_rejection, after_release};
 pub use limits::Limits;
-pub use name::{Namespace, NodeName, NodeNameError, Topic, TopicName, is_name_byte};
+pub use name::{
+    ALL_NAMESPACES, NameError, Namespace, NodeName, NodeNameError, Topic, TopicName, check_name,
+    check_namespace, is_name_byte,
+};
+pub use nearest::{instead, nearest, with_nearest};
 pub use policy::{NOTE_BYTES_MAX, PAUSED_BY_BYTES_MAX, Pause, Policy, PolicyChanges, PolicyRow, Side};
 pub use receipt::{Receipt, ReceiptError};
 pub use schedule::Schedule;
 pub use settings::{SettingsRow, TopicSettings};
-pub use time::{Monotonic, Timestamp};
+pub use text::{is_hidden, visible, visible_lines};
+pub use time::{Monotonic, Timestamp, TimestampError};

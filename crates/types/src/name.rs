@@ -9,9 +9,40 @@ pub type Namespace = Arc<str>;
 /// A topic's name inside its namespace.
 pub type Topic = Arc<str>;
 
+/// Stands for all tenants where a call may be about all of them. It is the name of none.
+pub const ALL_NAMESPACES: &str = "-";
+
 /// Whether names of tenants and topics may have it: letters, digits, `.`, `_`, `:`, `/` and `-`.
 pub fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte)
+}
+
+/// Why a text names no tenant or topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// It has no bytes.
+    #[error("must not be empty")]
+    Empty,
+    /// It contains something else than a name may.
+    #[error("must contain only A-Z a-z 0-9 . _ : / -")]
+    Character,
+    /// It stands for all tenants.
+    #[error("must name one namespace: - stands for all of them, and is the name of none")]
+    All,
+}
+
+/// Checks the characters of a topic's name, or of the beginning of names.
+pub fn check_name(text: &str) -> Result<(), NameError> {
+    match text {
+        "" => Err(NameError::Empty),
+        text if text.bytes().all(is_name_byte) => Ok(()),
+        _ => Err(NameError::Character),
+    }
+}
+
+/// Checks the name of one tenant.
+pub fn check_namespace(text: &str) -> Result<(), NameError> {
+    if text == ALL_NAMESPACES { Err(NameError::All) } else { check_name(text) }
 }
 
 /// A topic, named in full.
@@ -106,6 +137,20 @@ impl fmt::Debug for NodeName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_word_for_all_tenants_names_none() {
+        assert_eq!(check_namespace("-"), Err(NameError::All));
+        for name in ["--", "-a", "a-", "team/a:b.c_1"] {
+            assert_eq!(check_namespace(name), Ok(()), "{name}");
+        }
+        for (wrong, error) in
+            [("", NameError::Empty), ("a b", NameError::Character), ("*", NameError::Character)]
+        {
+            assert_eq!((check_namespace(wrong), check_name(wrong)), (Err(error), Err(error)), "{wrong:?}");
+        }
+        assert_eq!(check_name("-"), Ok(()), "a topic, or the beginning of names");
+    }
 
     #[test]
     fn a_node_has_a_plain_name() {

@@ -1,6 +1,9 @@
 //! Points in time.
 
-use std::time::Duration;
+use std::{
+    str::FromStr,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +43,58 @@ impl Timestamp {
     }
 }
 
+/// Why a text is no point in time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TimestampError {
+    /// It does not say where it is that late.
+    #[error("it has no time zone: say {0}Z for UTC, or {0}+01:00 with another offset from it")]
+    NoZone(String),
+    /// It is written in another way.
+    #[error("write it as 2026-11-27T18:00:00Z, or with another offset from UTC as 2026-11-27T18:00:00+01:00")]
+    Form,
+    /// No time of ours is before that.
+    #[error("it is before 1970")]
+    Early,
+}
+
+impl FromStr for Timestamp {
+    type Err = TimestampError;
+
+    /// From the form of RFC 3339, with any offset.
+    fn from_str(text: &str) -> Result<Self, TimestampError> {
+        let text = text.trim().to_ascii_uppercase();
+        let read = |local: &str| humantime::parse_rfc3339_weak(local);
+        let Some((local, offset)) = zone(&text) else {
+            // A day alone has no time, so that a zone would not help it.
+            return Err(match read(&text) {
+                Ok(_) => TimestampError::NoZone(text.replace(' ', "T")),
+                Err(_) => TimestampError::Form,
+            });
+        };
+        let is_early = local.get(..4).is_some_and(|year| ("0000".."1970").contains(&year));
+        let wrong = if is_early { TimestampError::Early } else { TimestampError::Form };
+        let since = read(local).ok().and_then(|local| local.duration_since(UNIX_EPOCH).ok()).ok_or(wrong)?;
+        let at = Self(micros(since).saturating_sub(offset * 60_000_000));
+        if at.0 < 0 { Err(TimestampError::Early) } else { Ok(at) }
+    }
+}
+
+/// What comes before the zone of a time, and the zone in minutes. `None`: it has none.
+fn zone(text: &str) -> Option<(&str, i64)> {
+    if let Some(local) = text.strip_suffix('Z') {
+        return Some((local, 0));
+    }
+    // A sign before it is one of the date.
+    let at = text.rfind(['+', '-']).filter(|at| *at > "2026-11-27".len())?;
+    let (hours, minutes) = text[at + 1..].split_once(':')?;
+    let number = |text: &str, below: i64| {
+        let is_plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<i64>().ok().filter(|number| is_plain && *number < below)
+    };
+    let offset = number(hours, 24)? * 60 + number(minutes, 60)?;
+    Some((&text[..at], if text[at..].starts_with('-') { -offset } else { offset }))
+}
+
 /// A point on a clock that never steps: it compares only with others of the same process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Monotonic(Duration);
@@ -74,6 +129,54 @@ fn micros(span: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_read_with_any_offset() {
+        let at = |micros: i64| Ok(Timestamp::from_micros(1_790_000_000_000_000 + micros));
+        for text in [
+            "2026-09-21T14:13:20Z",
+            "2026-09-21t14:13:20z",
+            " 2026-09-21 14:13:20Z ",
+            "2026-09-21T16:13:20+02:00",
+            "2026-09-21T10:43:20-03:30",
+            "2026-09-22T13:13:20+23:00",
+            "2026-09-21T14:13:20-00:00",
+        ] {
+            assert_eq!(text.parse(), at(0), "{text}");
+        }
+        assert_eq!("2026-09-21T16:13:20.5+02:00".parse(), at(500_000));
+        assert_eq!("1970-01-01T01:00:00+01:00".parse(), Ok(Timestamp::default()));
+    }
+
+    #[test]
+    fn a_time_without_a_zone_is_refused_with_what_to_write() {
+        let error = "2026-11-27 18:00:00".parse::<Timestamp>().unwrap_err();
+        let said = error.to_string();
+        assert!(
+            said.contains("say 2026-11-27T18:00:00Z") && said.contains("2026-11-27T18:00:00+01:00"),
+            "{said}"
+        );
+        for text in [
+            "",
+            "now",
+            "2026-11-27",
+            "2026-11-27Z",
+            "2026-11-27T18:00Z",
+            "2026-13-27T18:00:00Z",
+            "2026-11-27T18:00:00+1:00",
+            "2026-11-27T18:00:00+01",
+            "2026-11-27T18:00:00+24:00",
+            "2026-11-27T18:00:00+01:60",
+            "2026-11-27T18:00:00+01:00Z",
+            "2026-11-27T18:00:00 CET",
+            "\u{e4}026-11-27T18:00:00+01:00",
+        ] {
+            assert_eq!(text.parse::<Timestamp>(), Err(TimestampError::Form), "{text}");
+        }
+        for text in ["1969-12-31T23:59:59Z", "1970-01-01T00:00:00+01:00"] {
+            assert_eq!(text.parse::<Timestamp>(), Err(TimestampError::Early), "{text}");
+        }
+    }
 
     #[test]
     fn sums_stop_at_the_ends() {

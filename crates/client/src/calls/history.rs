@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_proto::v1;
-use forebay_types::Timestamp;
+use forebay_types::{ALL_NAMESPACES, Timestamp};
 
 use crate::{
     client::Client,
@@ -149,7 +149,7 @@ impl Client {
     /// How figures of the cluster, of a shard, of the client's namespace or of a topic were.
     pub async fn history(&self, query: &HistoryQuery) -> Result<History, Error> {
         let whole = query.cluster || query.shard.is_some();
-        let namespace = if whole { "-".to_owned() } else { self.config.namespace.clone() };
+        let namespace = if whole { ALL_NAMESPACES.to_owned() } else { self.config.namespace.clone() };
         let request = v1::GetHistoryRequest {
             namespace,
             topic: query.topic.clone(),

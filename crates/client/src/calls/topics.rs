@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_proto::v1;
-use forebay_types::{Timestamp, TopicSettings};
+use forebay_types::{ALL_NAMESPACES, Timestamp, TopicSettings};
 
 use super::{
     pauses::{TopicPause, pause},
@@ -174,7 +174,7 @@ impl Client {
     pub async fn list_topics(&self, query: TopicListQuery) -> Result<TopicList, Error> {
         let own = self.config.namespace.as_str();
         let request = v1::ListTopicsRequest {
-            namespace: if query.all_namespaces { "-" } else { own }.to_owned(),
+            namespace: if query.all_namespaces { ALL_NAMESPACES } else { own }.to_owned(),
             filter: query.filter,
             order_by: query.order_by,
             page_size: query.page_size,

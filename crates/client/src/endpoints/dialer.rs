@@ -28,6 +28,8 @@ pub(crate) struct Dialer {
     dial: Arc<Dial>,
     /// What its calls show.
     bearer: Bearer,
+    /// They show it to other machines without TLS too.
+    insecure: bool,
 }
 
 impl Dialer {
@@ -63,16 +65,24 @@ impl Dialer {
 
     /// In some other way.
     pub(crate) fn with(dial: impl Fn(&Address) -> Result<Channel, Error> + Send + Sync + 'static) -> Self {
-        Self { dial: Arc::new(dial), bearer: Bearer::default() }
+        Self { dial: Arc::new(dial), bearer: Bearer::default(), insecure: false }
     }
 
-    /// The same, with calls that show a token.
-    pub(crate) fn showing(self, bearer: Bearer) -> Self {
-        Self { bearer, ..self }
+    /// The same, with calls that show a token. `insecure`: to other machines without TLS too.
+    pub(crate) fn showing(self, bearer: Bearer, insecure: bool) -> Self {
+        Self { bearer, insecure, ..self }
     }
 
     /// A connection to an address.
     pub(crate) fn dial(&self, address: &Address) -> Result<Link, Error> {
+        if self.bearer.shows() && !self.insecure && !address.is_private() {
+            let message = format!(
+                "the token would go to {} without TLS, and whoever is on the way could use it; write \
+                 https://, or allow it (ClientConfig::insecure, --insecure)",
+                address.host_port()
+            );
+            return Err(Error::local(Code::InvalidArgument, message));
+        }
         Ok(self.bearer.on((self.dial)(address)?))
     }
 }
@@ -93,5 +103,37 @@ async fn secured(
 impl fmt::Debug for Dialer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Dialer")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::Token;
+
+    #[tokio::test]
+    async fn a_token_goes_to_other_machines_with_tls_alone_unless_that_is_allowed() {
+        let config = ClientConfig::new("db1:7420");
+        let tls = Tls::new(&config.tls).unwrap();
+        let token = Bearer::new(Some(&Token::Given("secret".to_owned()))).unwrap();
+        let dials = |bearer: &Bearer, insecure, address: &str| {
+            let dialer = Dialer::tcp(&config, Some(tls.clone())).showing(bearer.clone(), insecure);
+            dialer.dial(&Address::parse(address, false).unwrap()).map(drop)
+        };
+        let refused = dials(&token, false, "http://db1:7420").unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        assert!(refused.message().contains("db1:7420 without TLS") && !refused.message().contains("secret"));
+        for (bearer, insecure, address) in [
+            (&token, true, "http://db1:7420"),
+            (&token, false, "https://db1:7420"),
+            (&token, false, "http://127.0.0.1:7420"),
+            (&token, false, "localhost:7420"),
+            (&Bearer::default(), false, "http://db1:7420"),
+        ] {
+            dials(bearer, insecure, address).unwrap();
+        }
+        let config = config.token("secret");
+        assert!(crate::Client::connect(config.clone()).is_err());
+        assert!(crate::Client::connect(config.insecure(true)).is_ok());
     }
 }

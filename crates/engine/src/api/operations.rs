@@ -27,7 +27,9 @@ pub struct ItemCount {
     pub shard: ShardId,
     /// How many were counted.
     pub matched: u64,
-    /// Some of them.
+    /// Of how many that were looked at. `None`: that is not known.
+    pub scanned: Option<u64>,
+    /// Some of those that were counted.
     pub samples: Vec<Seq>,
     /// All were counted. If not, there was no time for it.
     pub exact: bool,

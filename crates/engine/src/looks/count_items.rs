@@ -49,7 +49,8 @@ impl Engine {
         let known = shards.iter().filter(|shard| !seen.doubtful.contains(&shard.id));
         let counts = known.map(|shard| {
             let topic = parts.iter().find(|part| part.shard == shard.id).map(|part| part.topic);
-            let count = ItemCount { shard: shard.id, matched: 0, samples: Vec::new(), exact: true };
+            let count =
+                ItemCount { shard: shard.id, matched: 0, scanned: Some(0), samples: Vec::new(), exact: true };
             let counting = Counting { spec, filter: &filter, shard, until, count };
             counting.run(self, topic)
         });
@@ -88,9 +89,10 @@ impl Counting<'_> {
         self.count.exact.then_some(first)
     }
 
-    /// Notes items of a page that pass. `last`: where the page ended, if something may be behind it. It is
-    /// returned if there is time for that.
-    fn add<P>(&mut self, passed: impl Iterator<Item = Seq>, last: Option<P>) -> Option<P> {
+    /// Notes items of a page that pass, and of how many. `last`: where the page ended, if something may be
+    /// behind it. It is returned if there is time for that.
+    fn add<P>(&mut self, passed: impl Iterator<Item = Seq>, of: usize, last: Option<P>) -> Option<P> {
+        self.count.scanned = self.count.scanned.map(|scanned| scanned + of as u64);
         for seq in passed {
             self.count.matched += 1;
             if self.count.samples.len() < SAMPLES_MAX {
@@ -130,7 +132,7 @@ impl Counting<'_> {
             };
             let Some(fitting) = fitting else { return Ok(None) };
             let last = rows.last().filter(|_| rows.len() == PAGE).map(|last| last.item.key);
-            next = self.add(fitting.into_iter().map(|key| key.seq), last);
+            next = self.add(fitting.into_iter().map(|key| key.seq), rows.len(), last);
         }
         Ok(Some(()))
     }
@@ -143,7 +145,7 @@ impl Counting<'_> {
             let Some(LeasesSeen { leases, through, .. }) = seen else { return Ok(None) };
             let (filter, now) = (self.filter, self.spec.started_at);
             let passed = leases.iter().filter(|(_, lease)| filter.holds(|field| lease.held(field, now)));
-            next = self.add(passed.map(|(seq, _)| *seq), through);
+            next = self.add(passed.map(|(seq, _)| *seq), leases.len(), through);
         }
         Ok(Some(()))
     }
@@ -165,7 +167,7 @@ impl Counting<'_> {
             let passed: Vec<Seq> = passed.map(|row| row.item.key.seq).collect();
             let last = rows.last().filter(|_| rows.len() == PAGE);
             let last = last.map(|last| (last.topic, last.died_at, last.item.key.seq));
-            next = self.add(passed.into_iter(), last);
+            next = self.add(passed.into_iter(), rows.len(), last);
         }
         Some(())
     }

@@ -19,7 +19,7 @@ use std::{
 };
 
 use forebay_store::{Reader, StoreError};
-use forebay_types::Namespace;
+use forebay_types::{ALL_NAMESPACES, Namespace};
 
 use crate::messages::{look::ShardLook, look_turn::Turn};
 
@@ -28,7 +28,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The tenant of a look, or the name under which a look at all tenants has its turns.
 fn caller(namespace: Option<&Namespace>) -> Namespace {
-    namespace.cloned().unwrap_or_else(|| "-".into())
+    namespace.cloned().unwrap_or_else(|| ALL_NAMESPACES.into())
 }
 
 /// Reads a shard once it is this look's turn. `None`: that failed, or took too long.

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use clap::{Args, ValueEnum};
+use forebay_types::visible;
 
 use super::time::{Style, TimeForm};
 
@@ -79,13 +80,14 @@ impl Look {
     /// Says something on stderr that is no error.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            eprintln!("forebay: {text}");
+            // Where nobody listens, nothing is lost.
+            let _ = writeln!(io::stderr(), "forebay: {}", visible(text));
         }
     }
 
     /// Confirms on stdout what was done, where there is no other result.
     pub fn confirm(&self, text: &str) -> io::Result<()> {
-        if self.quiet { Ok(()) } else { writeln!(io::stdout().lock(), "{text}") }
+        if self.quiet { Ok(()) } else { writeln!(io::stdout().lock(), "{}", visible(text)) }
     }
 
     fn has_color(&self) -> bool {

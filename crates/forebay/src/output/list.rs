@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     flags::{Look, Output},
     table::{Cell, Table},
-    text::visible,
+    text::{Json, visible},
     time::Style,
 };
 use crate::failure::Failure;
@@ -103,12 +103,12 @@ pub fn print_json(
 ) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     if output == Output::Jsonl {
-        rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
+        rows.iter().try_for_each(|row| writeln!(out, "{}", Json(row)))?;
         return Ok(out.flush()?);
     }
     let mut document = Map::new();
     document.insert(field.to_owned(), rows.into());
     document.extend(rest.into_iter().map(|(field, value)| (field.to_owned(), value)));
-    writeln!(out, "{:#}", Value::Object(document))?;
+    writeln!(out, "{:#}", Json(&document.into()))?;
     Ok(out.flush()?)
 }

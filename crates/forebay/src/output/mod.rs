@@ -27,5 +27,5 @@ pub use operations::{kind_name, operation, started, state_name};
 pub use protobuf::{from_json, to_json};
 pub use settings::{put_namespace, put_topic, settings_difference};
 pub use table::{Cell, Table, Tone};
-pub use text::{payload, visible};
+pub use text::{Json, payload, visible};
 pub use time::{Style, span};

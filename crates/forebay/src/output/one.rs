@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     flags::{Format, Output},
     table::Table,
-    text::visible,
+    text::{Json, visible},
     time::Style,
 };
 use crate::failure::Failure;
@@ -27,9 +27,9 @@ pub trait One {
 /// Prints an answer.
 pub fn print_one(answer: &impl One, format: &Format) -> Result<(), Failure> {
     let line = match format.output {
-        Output::Json => format!("{:#}", answer.json()?),
-        Output::Jsonl => answer.json()?.to_string(),
-        Output::Name => visible(&answer.name()),
+        Output::Json => format!("{:#}", Json(&answer.json()?)),
+        Output::Jsonl => Json(&answer.json()?).to_string(),
+        Output::Name => visible(&answer.name()).into_owned(),
         Output::Table | Output::Wide => {
             let style = format.look.style();
             return Ok(answer.table(&style).print(&style)?);

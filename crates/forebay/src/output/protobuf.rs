@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
+use forebay_node::http::read_json;
 use forebay_proto::FILE_DESCRIPTOR_SET;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
@@ -23,13 +24,14 @@ pub fn to_json(kind: &str, message: &impl Message) -> anyhow::Result<Value> {
     Ok(message.serialize_with_options(serde_json::value::Serializer, &WRITE)?)
 }
 
-/// A message of `forebay.v1` from JSON. Fields that it does not have are refused.
+/// More values are in no document.
+const VALUES_MAX: usize = 1_000_000;
+
+/// A message of `forebay.v1` from JSON, read and refused as a node does it.
 pub fn from_json<M: Message + Default>(kind: &str, text: &str) -> anyhow::Result<M> {
     let pool = POOL.as_ref().map_err(|error| anyhow::anyhow!("the descriptors: {error}"))?;
     let kind = pool.get_message_by_name(&format!("forebay.v1.{kind}")).context(kind.to_owned())?;
-    let mut json = serde_json::Deserializer::from_str(text);
-    let message = DynamicMessage::deserialize(kind, &mut json)?;
-    json.end()?;
+    let message = read_json(&kind, text.as_bytes(), VALUES_MAX).map_err(|refusal| anyhow!("{refusal}"))?;
     Ok(M::decode(message.encode_to_vec().as_slice())?)
 }
 
@@ -39,6 +41,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_field_that_does_not_exist_is_named_with_its_place() {
+        let text = r#"{"entries": [{"namespace": "a", "settings": {"retrydelay": "1s"}}]}"#;
+        let error =
+            from_json::<v1::ExportSettingsResponse>("ExportSettingsResponse", text).unwrap_err().to_string();
+        assert!(
+            error.contains("entries[0].settings.retrydelay: ") && error.contains("retryDelay?"),
+            "{error}"
+        );
+    }
 
     #[test]
     fn every_field_is_there_under_its_json_name() {

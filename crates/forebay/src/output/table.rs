@@ -42,13 +42,13 @@ pub struct Cell {
 impl Cell {
     /// A text with a colour.
     pub fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
-        Self { text: visible(text.as_ref()), tone }
+        Self { text: visible(text.as_ref()).into_owned(), tone }
     }
 }
 
 impl<T: ToString> From<T> for Cell {
     fn from(text: T) -> Self {
-        Self { text: visible(&text.to_string()), tone: Tone::Plain }
+        Self { text: visible(&text.to_string()).into_owned(), tone: Tone::Plain }
     }
 }
 

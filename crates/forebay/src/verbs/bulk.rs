@@ -3,11 +3,12 @@
 
 use std::{
     collections::BTreeSet,
+    fmt,
     io::{self, BufRead as _, IsTerminal as _, Write as _},
 };
 
 use clap::Args;
-use forebay_client::{Client, OperationQuery, StartedOperation};
+use forebay_client::{Client, OperationCounts, OperationQuery, StartedOperation};
 
 use super::{
     connection::Connection,
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, Status},
-    output::{self, Format, Output},
+    output::{self, Format, Json, Output},
     parse,
 };
 
@@ -80,7 +81,9 @@ impl Bulk {
                 return counted.iter().try_for_each(|one| self.print_count(one, counted.len() > 1, done));
             }
             let topics: Vec<_> = queries.iter().map(|query| output::visible(&query.topic)).collect();
-            confirm(&format!("{} of {} will be {done}.", items(&counted), topics.join(", ")))?;
+            let sum = Sum::of(&counted);
+            let all = if sum.is_all() { " The filter passes all that there are." } else { "" };
+            confirm(&format!("{sum} of {} will be {done}.{all}", topics.join(", ")))?;
         }
         let mut interrupts = Interrupts::new()?;
         for query in queries {
@@ -140,16 +143,17 @@ impl Bulk {
         match self.format.output {
             Output::Json => {
                 let document = output::to_json("StartOperationResponse", &output::started(counted))?;
-                writeln!(out, "{document:#}")?;
+                writeln!(out, "{:#}", Json(&document))?;
             }
             Output::Jsonl => {
-                writeln!(out, "{}", output::to_json("StartOperationResponse", &output::started(counted))?)?;
+                let document = output::to_json("StartOperationResponse", &output::started(counted))?;
+                writeln!(out, "{}", Json(&document))?;
             }
             Output::Name => {
                 counted.samples.iter().try_for_each(|id| writeln!(out, "{}", output::visible(id)))?
             }
             Output::Table | Output::Wide => {
-                let items = items(std::slice::from_ref(counted));
+                let items = Sum::of(std::slice::from_ref(counted));
                 let topic = output::visible(&counted.operation.topic);
                 let of = if is_one_of { format!(" of {topic}") } else { String::new() };
                 writeln!(out, "{items}{of} would be {done}")?;
@@ -187,9 +191,71 @@ pub fn confirm(what: &str) -> Result<(), Failure> {
     }
 }
 
-/// How many items were counted, in words.
-fn items(counted: &[StartedOperation]) -> String {
-    let count: u64 = counted.iter().map(|it| it.operation.counts.matched).sum();
-    let more = if counted.iter().all(|it| it.exact) { "" } else { " or more" };
-    format!("{count}{more} items")
+/// How many items were counted, and with a filter of how many.
+#[derive(Debug, Default)]
+struct Sum {
+    /// How many.
+    matched: u64,
+    /// Of how many a filter has chosen them. `None`: there is none, or that is not known.
+    scanned: Option<u64>,
+    /// All were counted.
+    exact: bool,
+}
+
+impl Sum {
+    fn of(counted: &[StartedOperation]) -> Self {
+        Self::add(counted.iter().map(|it| (it.operation.filter.as_str(), it.operation.counts, it.exact)))
+    }
+
+    fn add<'a>(counted: impl Iterator<Item = (&'a str, OperationCounts, bool)>) -> Self {
+        let nothing = Self { matched: 0, scanned: Some(0), exact: true };
+        let sum = counted.fold(nothing, |sum, (filter, counts, exact)| {
+            let scanned = (!filter.is_empty() && counts.scanned >= counts.matched).then_some(counts.scanned);
+            Self {
+                matched: sum.matched + counts.matched,
+                scanned: sum.scanned.zip(scanned).map(|(sum, scanned)| sum + scanned),
+                exact: sum.exact && exact,
+            }
+        });
+        // An older server does not tell.
+        Self { scanned: sum.scanned.filter(|scanned| *scanned > 0), ..sum }
+    }
+
+    /// Whether a filter chooses all that there is, as one does that only leaves out what is not there.
+    fn is_all(&self) -> bool {
+        self.scanned == Some(self.matched)
+    }
+}
+
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let more = if self.exact { "" } else { " or more" };
+        match self.scanned {
+            Some(all) => write!(f, "{} of {all}{more} items", self.matched),
+            None => write!(f, "{}{more} items", self.matched),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_told_with_of_how_many_and_whether_it_passes_all() {
+        let counted = |filter, scanned, matched, exact| {
+            (filter, OperationCounts { scanned, matched, ..OperationCounts::default() }, exact)
+        };
+        for (all, said, is_all) in [
+            (vec![counted("a", 9, 2, true)], "2 of 9 items", false),
+            (vec![counted("NOT a", 2, 2, true)], "2 of 2 items", true),
+            (vec![counted("a", 3, 2, true), counted("a", 4, 4, true)], "6 of 7 items", false),
+            (vec![counted("", 2, 2, true)], "2 items", false),
+            (vec![counted("a", 0, 2, true)], "2 items", false),
+            (vec![counted("a", 9, 2, false)], "2 of 9 or more items", false),
+        ] {
+            let sum = Sum::add(all.into_iter());
+            assert_eq!((sum.to_string().as_str(), sum.is_all()), (said, is_all));
+        }
+    }
 }

@@ -31,6 +31,6 @@ impl Health {
     /// Succeeds if the node is ready. For the health checks of containers and scripts.
     pub async fn run(self) -> Result<(), Failure> {
         let path = if self.alive { "/healthz" } else { "/readyz" };
-        HttpPort::new(&self.http, &self.tls.config()?, self.token.token()?)?.get(path).await.map(drop)
+        HttpPort::new(&self.http, &self.tls.config()?, &self.token)?.get(path).await.map(drop)
     }
 }

@@ -55,4 +55,4 @@ mod settled;
 pub mod severity;
 mod sparkline;
 mod tls_flags;
-mod token_flags;
+pub mod token_flags;

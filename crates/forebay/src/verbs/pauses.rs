@@ -11,7 +11,6 @@ use super::{connection::Connection, note::Note};
 use crate::{
     failure::Failure,
     output::{self, Cell, Column, Format, List, Row},
-    parse,
 };
 
 /// Which sides of a topic.
@@ -56,7 +55,7 @@ pub struct Pausing {
     )]
     span: Option<Duration>,
     /// End the pause at this time, as in 2026-12-24T18:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = parse::time)]
+    #[arg(long, value_name = "TIME")]
     until: Option<Timestamp>,
     /// Why, for whoever meets the pause
     #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]

@@ -81,6 +81,7 @@ impl Servers {
             endpoints: self.addrs()?,
             tls: self.tls()?,
             token: self.token()?,
+            insecure: self.token.or(&self.context()?).is_insecure(),
             ..ClientConfig::new("").namespace(self.namespace()?)
         })
     }

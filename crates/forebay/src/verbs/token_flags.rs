@@ -16,13 +16,24 @@ pub struct TokenFlags {
     /// A file with the token to show, where nodes ask for one; or the token itself in FOREBAY_TOKEN
     #[arg(long, env = "FOREBAY_TOKEN_FILE", value_name = "FILE", help_heading = "Server")]
     token_file: Option<PathBuf>,
+    /// Show the token to servers on other machines without TLS too: whoever is on the way can use it then
+    #[arg(long, env = "FOREBAY_CLIENT_INSECURE", help_heading = "Server")]
+    insecure: bool,
 }
 
 impl TokenFlags {
     /// The same with what a context says where neither a flag nor a variable does.
     pub fn or(&self, context: &Context) -> Self {
         let of_context = || context.token_file.clone().filter(|_| given().is_none());
-        Self { token_file: self.token_file.clone().or_else(of_context) }
+        Self {
+            token_file: self.token_file.clone().or_else(of_context),
+            insecure: self.insecure || context.insecure,
+        }
+    }
+
+    /// Whether the token may go to other machines without TLS.
+    pub fn is_insecure(&self) -> bool {
+        self.insecure
     }
 
     /// The token. `None`: none is shown.

@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 
+use forebay_types::nearest;
 use toml::{Table, Value};
 
 use super::values::Secret;
@@ -23,7 +24,7 @@ const GRAFANA: &str = "http_grafana";
 /// The variable of `traces.ratio`, the one key that is no whole number.
 const RATIO: &str = "traces_ratio";
 /// What the command line reads.
-const COMMAND_LINE: [&str; 11] = [
+const COMMAND_LINE: [&str; 12] = [
     "addr",
     "context",
     "namespace",
@@ -35,6 +36,7 @@ const COMMAND_LINE: [&str; 11] = [
     "health_http",
     "token",
     "token_file",
+    "client_insecure",
 ];
 /// What tests and their tools read.
 const DEVELOPMENT: [&str; 4] = ["bin", "test_", "e2e_", "sim_"];
@@ -65,6 +67,18 @@ const NODE_KEYS: [&str; 24] = [
     "mysql_password_file",
     "mysql_tls_ca_file",
     "mysql_tls",
+];
+
+/// What is read beside that.
+const OTHERS: [&str; 8] = [
+    "mysql_password",
+    "peer_secret",
+    BOOTSTRAP,
+    "http_hosts",
+    "http_cors_origins",
+    "http_trusted_proxies",
+    GRAFANA,
+    "metrics_topics",
 ];
 
 /// Sections whose keys are set by variables that begin with their name.
@@ -118,10 +132,15 @@ pub fn overlay(
         {
             set(table, section, [(key, value(&text))], errors);
         } else if !belongs_to_others(&name, &text) {
+            let known = NODE_KEYS.iter().chain(&COMMAND_LINE).chain(&OTHERS);
+            let known: Vec<String> =
+                known.map(|name| format!("{PREFIX}{}", name.to_ascii_uppercase())).collect();
+            let near = nearest(&variable, known.iter().map(String::as_str));
+            let hint = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
             errors.push(format!(
                 "unknown environment variable {variable}; FOREBAY_LOG sets node.log, \
                  FOREBAY_LIMITS_MEMBERS sets limits.members, and so on for [tls], [traces], [engine] and \
-                 [memory]"
+                 [memory]{hint}"
             ));
         }
     }

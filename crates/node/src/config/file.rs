@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use forebay_access::toml_message;
+use forebay_types::instead;
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::{Table, Value};
+
+/// Their names.
+const SECTIONS: &str = "node tls access catalog shard http traces limits engine memory metrics namespace";
 
 /// The whole file. `check.rs` fills in the defaults of absent keys.
 #[derive(Debug, Default)]
@@ -325,11 +330,7 @@ pub fn read(mut table: Table, errors: &mut Vec<String>) -> File {
         namespaces: namespaces(table.remove("namespace"), errors),
     };
     for key in table.keys() {
-        errors.push(format!(
-            "unknown key {key}; the sections are \
-             [node], [tls], [access], [http], [traces], [catalog], [[shard]], [limits], [engine], \
-             [memory], [metrics] and [namespace.NAME]"
-        ));
+        errors.push(format!("unknown key {key}; the sections: {}", instead(key, SECTIONS.split(' '))));
     }
     file
 }
@@ -378,7 +379,7 @@ fn section<T: DeserializeOwned + Default>(name: &str, value: Option<Value>, erro
         match single.try_into::<T>() {
             Ok(_) => true,
             Err(error) => {
-                errors.push(format!("{name}.{key}: {}", error.message()));
+                errors.push(format!("{name}.{key}: {}", toml_message(&error)));
                 false
             }
         }

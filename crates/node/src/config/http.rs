@@ -25,6 +25,7 @@ pub fn http(keys: HttpKeys, errors: &mut Vec<String>) -> HttpAccess {
         errors.push(format!("http.hosts: {host:?} must be a name without a port, or *. and a name"));
     }
     for origin in keys.cors_origins.iter().filter(|origin| !is_origin(origin)) {
+        let origin = without_user(origin);
         errors.push(format!(
             "http.cors_origins: {origin:?} must be scheme://host or scheme://host:port, in small letters"
         ));
@@ -42,13 +43,19 @@ pub fn http(keys: HttpKeys, errors: &mut Vec<String>) -> HttpAccess {
         Ok(grafana) => Some(grafana),
         Err(()) => {
             errors.push(format!(
-                "http.grafana: {text:?} must be an address as in https://grafana.example.com/d/forebay, \
-                 in which {{namespace}} and {{topic}} stand for names behind the host"
+                "http.grafana must be an address without a user as in \
+                 https://grafana.example.com/d/forebay, in which {{namespace}} and {{topic}} stand for names \
+                 behind the host"
             ));
             None
         }
     });
     HttpAccess { hosts: keys.hosts, cors_origins: keys.cors_origins, trusted_proxies, grafana }
+}
+
+/// What is behind the user and the password of an address.
+fn without_user(text: &str) -> &str {
+    text.rsplit_once('@').map_or(text, |(_, host)| host)
 }
 
 fn is_host(text: &str) -> bool {
@@ -112,7 +119,7 @@ mod tests {
         };
         http(keys, &mut errors);
         assert_eq!(errors.len(), hosts.len() + origins.len() + proxies.len() + 1, "{errors:#?}");
-        assert!(errors[18].starts_with("http.grafana: \"grafana\" must be an address"), "{errors:#?}");
+        assert!(errors[18].starts_with("http.grafana must be an address"), "{errors:#?}");
         assert!(errors[15].starts_with("http.trusted_proxies: \"proxy1\""), "{errors:#?}");
         assert!(errors[0].starts_with("http.hosts: ") && errors[7].starts_with("http.cors_origins: "));
     }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use forebay_access::toml_error;
+
 use super::{
     check, environment, file,
     values::{Config, ConfigError},
@@ -27,7 +29,7 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let mut errors = Vec::new();
         let table = toml::from_str::<toml::Table>(text).unwrap_or_else(|error| {
-            errors.push(error.to_string().trim_end().to_owned());
+            errors.push(toml_error(text, &error));
             toml::Table::new()
         });
         // A file that is not TOML would also be reported to have no shards.

@@ -3,7 +3,8 @@
 use std::{fmt, time::Duration};
 
 use forebay_types::{
-    Limits, Namespace, Reason, Receipt, ReceiptError, Refusal, Timestamp, Topic, is_name_byte,
+    Limits, NameError, Namespace, Reason, Receipt, ReceiptError, Refusal, Timestamp, Topic, check_name,
+    check_namespace,
 };
 
 /// The path of a field in its request. It is formatted only for a refusal.
@@ -48,36 +49,34 @@ pub fn below(path: impl fmt::Display, refusal: Refusal) -> Refusal {
     Refusal { field: refusal.field.map(|field| format!("{path}.{field}")), ..refusal }
 }
 
-/// The namespace of a call: present, and of allowed characters.
+/// The namespace of a call: present, of allowed characters, and one.
 pub fn namespace(limits: &Limits, text: &str) -> Result<Namespace, Refusal> {
-    name(limits, "namespace", text)?;
+    name(limits, "namespace", text, check_namespace)?;
     Ok(text.into())
 }
 
 /// A topic's name.
 pub fn topic<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: &str) -> Result<Topic, Refusal> {
     let path = path.into();
-    name(limits, path, text)?;
+    name(limits, path, text, check_name)?;
     Ok(text.into())
 }
 
 /// A prefix of topic names; may be empty.
 pub fn prefix<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: &str) -> Result<(), Refusal> {
     let path = path.into();
-    if text.is_empty() { Ok(()) } else { name(limits, path, text) }
+    if text.is_empty() { Ok(()) } else { name(limits, path, text, check_name) }
 }
 
-fn name<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: &str) -> Result<(), Refusal> {
+fn name<'a>(
+    limits: &Limits,
+    path: impl Into<Path<'a>>,
+    text: &str,
+    check: fn(&str) -> Result<(), NameError>,
+) -> Result<(), Refusal> {
     let path = path.into();
-    if text.is_empty() {
-        return Err(Refusal::field(path, "must not be empty"));
-    }
     bytes(path, text.len(), limits.name_bytes)?;
-    if text.bytes().all(is_name_byte) {
-        Ok(())
-    } else {
-        Err(Refusal::field(path, "must contain only A-Z a-z 0-9 . _ : / -"))
-    }
+    check(text).map_err(|error| Refusal::field(path, error.to_string()))
 }
 
 /// A size against its limit.

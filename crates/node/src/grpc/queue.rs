@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use forebay_engine::Engine;
 use forebay_front::Front;
+pub use forebay_types::ALL_NAMESPACES;
 use forebay_types::{Clock, Limits, Namespace, Reason, Refusal};
 
 use super::fields;
@@ -16,9 +17,6 @@ pub struct RequestRules {
     /// The only allowed namespaces; `None`: a namespace is created by its first item.
     pub namespaces: Option<BTreeSet<String>>,
 }
-
-/// As the namespace of a call that may be about all of them: all.
-pub const ALL_NAMESPACES: &str = "-";
 
 impl RequestRules {
     /// The namespace of a call that may be about all of them.

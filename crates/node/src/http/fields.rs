@@ -21,6 +21,11 @@ impl Fields {
         of_name.map(|(_, value)| value.as_str()).collect()
     }
 
+    /// The names of all fields, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
     /// The fields as a query has them, without the empty ones and those of what was just done.
     pub fn encoded(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());

@@ -1,6 +1,10 @@
-//! What all pages have in common. Every text in them is escaped by `maud`.
+//! What all pages have in common. Every text in them is escaped by `maud`, and what would not be seen in it
+//! here.
+
+use std::borrow::Cow;
 
 use axum::response::{Html, IntoResponse as _, Response};
+use forebay_types::visible_lines;
 use http::StatusCode;
 use maud::{DOCTYPE, Markup, html};
 
@@ -23,10 +27,44 @@ pub fn page(status: StatusCode, title: &str, scripts: &[String], body: Markup) -
             (body)
         }
     };
-    (status, Html(page.into_string())).into_response()
+    (status, Html(shown(&page.into_string()).into_owned())).into_response()
+}
+
+/// A document with everything escaped that could hide or turn around what is shown of texts. What is in tags
+/// stays as it is: values of forms are sent back.
+fn shown(document: &str) -> Cow<'_, str> {
+    if matches!(visible_lines(document), Cow::Borrowed(_)) {
+        return document.into();
+    }
+    let mut shown = String::with_capacity(document.len());
+    // In texts and in values of attributes these signs are escaped already.
+    for piece in document.split_inclusive(['<', '>']) {
+        match piece.ends_with('>') {
+            true => shown.push_str(piece),
+            false => shown.push_str(&visible_lines(piece)),
+        }
+    }
+    shown.into()
 }
 
 /// A page that says one thing.
 pub fn message(status: StatusCode, title: &str, said: Markup) -> Response {
     page(status, title, &[], html! { body { main.message { h1 { (title) } (said) } } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_seen_is_escaped_in_texts_and_stays_in_values() {
+        let evil = "\u{202e}a\x1b[2J\n<\u{9b}>";
+        let markup = html! { p title="x" { (evil) } input value=(evil); b { (evil) } }.into_string();
+        let text = "\\u{202e}a\\u{1b}[2J\n&lt;\\u{9b}&gt;";
+        let expected = format!(
+            "<p title=\"x\">{text}</p><input value=\"\u{202e}a\x1b[2J\n&lt;\u{9b}&gt;\"><b>{text}</b>"
+        );
+        assert_eq!(shown(&markup), expected);
+        assert!(matches!(shown("<p>gr\u{fc}n \u{5d0}</p>\n"), Cow::Borrowed(_)));
+    }
 }

@@ -16,13 +16,14 @@ mod info;
 mod measured;
 pub mod metrics;
 mod origins;
+mod page_fields;
 mod probes;
 mod server;
 mod status_cache;
 
-pub use connect::Connect;
 #[cfg(feature = "fuzzing")]
 pub use connect::fuzz_json_bodies;
+pub use connect::{Connect, read_json};
 pub use gate::Gate;
 pub use grafana::Grafana;
 pub use guard::{Cookies, FormKey, Keeper, Network, Proxies, Sessions};

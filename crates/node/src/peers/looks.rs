@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_engine::{ConsumersCall, DeadGroups, DeadGroupsCall, Engine, ItemsCall, TopicsCall};
 use forebay_proto::peer;
-use forebay_types::{ItemId, Namespace, Refusal, Seq, ShardId, TopicName};
+use forebay_types::{ALL_NAMESPACES, ItemId, Namespace, Refusal, Seq, ShardId, TopicName};
 use tonic::{Code, Request, Response, Status};
 
 use super::{
@@ -30,7 +30,7 @@ impl PeerLinks {
     /// Lists topics of another node. `None`: no answer came.
     pub async fn list_topics(&self, address: &str, call: &TopicsCall) -> Option<peer::ListTopicsResponse> {
         let request = topics::topics_request(call);
-        let caller = call.scope.namespace.clone().unwrap_or_else(|| "-".into());
+        let caller = call.scope.namespace.clone().unwrap_or_else(|| ALL_NAMESPACES.into());
         self.look(address, &caller, async |mut client| client.list_topics(limited(request)).await).await
     }
 

@@ -68,6 +68,7 @@ impl PeerLinks {
         let count = |count: peer::ShardCount| ItemCount {
             shard: ShardId(count.shard),
             matched: count.matched,
+            scanned: count.scanned,
             samples: count.samples.into_iter().map(Seq).collect(),
             exact: count.exact,
         };
@@ -129,6 +130,7 @@ pub async fn count_items(
     let count = |count: ItemCount| peer::ShardCount {
         shard: count.shard.0,
         matched: count.matched,
+        scanned: count.scanned,
         samples: count.samples.into_iter().map(|seq| seq.0).collect(),
         exact: count.exact,
     };

@@ -749,6 +749,9 @@ pub struct ShardCount {
     /// All were counted.
     #[prost(bool, tag = "4")]
     pub exact: bool,
+    /// How many items were looked at. Absent: the node does not tell.
+    #[prost(uint64, optional, tag = "5")]
+    pub scanned: ::core::option::Option<u64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OrderOperationRequest {

@@ -1730,7 +1730,7 @@ pub struct StartOperationRequest {
 /// The operation, or what it would do.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StartOperationResponse {
-    /// The operation. Of a dry run it has `matched` alone.
+    /// The operation. Of a dry run its figures are `matched`, and of how many in `scanned`, which is 0 if that is not known.
     #[prost(message, optional, tag = "1")]
     pub operation: ::core::option::Option<Operation>,
     /// A dry run has counted all. If not, there are more, or a shard could not be asked.

@@ -51,7 +51,9 @@ fn terms_hold_or_not() {
 fn a_wrong_filter_names_the_position() {
     let long = "ready = 1 AND ".repeat(TERMS_MAX) + "ready = 1";
     for (text, why) in [
-        ("topik = a", "at character 1: expected a field: one of topic, state, ready, age"),
+        ("topik = a", "at character 1: expected a field; did you mean topic?"),
+        ("subject = a", "at character 1: expected a field: one of topic, state, ready, age"),
+        ("not topic = a", "at character 1: expected a field; did you mean NOT?"),
         ("topic = ä AND topik = a", "at character 15: expected a field"),
         ("ready", "at character 6: expected an operator"),
         ("ready = ", "at character 9: expected a value"),
@@ -76,6 +78,57 @@ fn a_wrong_filter_names_the_position() {
         assert!(refusal.message.contains(why), "{text}: {}", refusal.message);
     }
     assert!(Filter::parse(&"a".repeat(BYTES_MAX + 1), FIELDS).is_err());
+}
+
+#[test]
+fn quotes_and_stars_that_mean_nothing_are_refused_by_name() {
+    for (text, why) in [
+        (
+            "topic = 'mail*'",
+            "at character 9: a single quote (') does not begin or end a text here: write it in double \
+             quotes, as \"mail*\"",
+        ),
+        ("NOT topic = 'mail eu'", "as \"mail eu\""),
+        ("topic : 'il'", "as \"il\""),
+        ("topic = mail'", "a single quote"),
+        ("topic : can't", "as \"can't\""),
+        ("topic = `mail`", "a back-quote (`)"),
+        ("topic = \u{201c}mail*\u{201d}", "a typographic quote (\u{201c})"),
+        ("topic = \u{201e}mail\u{201c}", "as \"mail\""),
+        ("topic = \u{ab}mail\u{bb}", "as \"mail\""),
+        ("topic = (a OR 'b')", "at character 15: a single quote"),
+        (
+            "'topic = a'",
+            "at character 1: expected a field, which has no quotes around it, and found a single quote",
+        ),
+        ("state = 'ready'", "a single quote"),
+        ("topic ==mail", "begins like an operator"),
+        ("NOT topic = =mail", "as \"=mail\""),
+        ("topic = \"*mail*\"", "a * stands at the end of a text alone"),
+        ("NOT topic = *mail", "a * stands at the end of a text alone"),
+        ("topic = ma*il*", "a * stands at the end"),
+        ("topic = \"a**\"", "a * stands at the end"),
+        ("topic = a**", "a * stands at the end"),
+        ("topic : \"mail*\"", "a part of a text has no *"),
+        ("topic : mail*", "a part of a text has no *"),
+    ] {
+        let refusal = Filter::parse(text, FIELDS).unwrap_err();
+        assert!(refusal.message.contains(why), "{text}: {}", refusal.message);
+    }
+    for text in ["topic = \"it's\"", "topic : \"\u{201c}a\u{201d} \\*\"", "topic = \"\\*a\\*\"", "topic = a*"]
+    {
+        assert!(Filter::parse(text, FIELDS).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn what_begins_with_a_field_and_an_operator_is_meant_as_a_filter() {
+    for text in ["topic = 'x'", " NOT topic:x", "-age > 5", "topic==", "ready >= many AND"] {
+        assert!(is_meant(text, FIELDS), "{text}");
+    }
+    for text in ["", "topic", "topic x", "timeout: 3 s", "NOT = 3", "a topic = b", "'topic = x'"] {
+        assert!(!is_meant(text, FIELDS), "{text}");
+    }
 }
 
 #[test]

@@ -10,7 +10,6 @@ use serde_json::Value;
 use crate::{
     failure::Failure,
     output::{self, Cell, Column, Format, List as Printed, Row, Tone},
-    parse,
     verbs::{connection::Connection, pages},
 };
 
@@ -46,10 +45,10 @@ pub struct List {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "from")]
     since: Option<Duration>,
     /// Calls from this time on, as in 2026-12-24T18:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = parse::time)]
+    #[arg(long, value_name = "TIME")]
     from: Option<Timestamp>,
     /// Calls before this time
-    #[arg(long, value_name = "TIME", value_parser = parse::time)]
+    #[arg(long, value_name = "TIME")]
     until: Option<Timestamp>,
     /// Calls of this principal, or of the token with this id
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]

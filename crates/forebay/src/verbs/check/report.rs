@@ -8,7 +8,10 @@ use super::{
     figures::{Bad, Limits, Spec, Unit},
     flags::Form,
 };
-use crate::{output::visible, verbs::severity::Severity};
+use crate::{
+    output::{Json, visible},
+    verbs::severity::Severity,
+};
 
 /// What was looked at.
 pub struct Seen {
@@ -78,7 +81,7 @@ impl Report {
     pub fn print(&self, form: Form) -> String {
         match form {
             Form::Text => self.text(),
-            Form::Json => format!("{:#}\n", self.json()),
+            Form::Json => format!("{:#}\n", Json(&self.json())),
             Form::Nagios => self.nagios(),
             Form::Prometheus => self.prometheus(),
         }

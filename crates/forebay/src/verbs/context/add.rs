@@ -3,7 +3,7 @@
 use std::path::{PathBuf, absolute};
 
 use clap::Args;
-use forebay_client::{Client, ClientConfig};
+use forebay_client::{Client, ClientConfig, Token};
 
 use crate::{
     contexts::{Context, Contexts},
@@ -41,6 +41,9 @@ pub struct Add {
     /// A file with a token to show servers
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Show the token to servers on other machines without TLS too: whoever is on the way can use it then
+    #[arg(long)]
+    insecure: bool,
     /// Replace a context that has this name
     #[arg(long)]
     replace: bool,
@@ -63,9 +66,13 @@ impl Add {
             key: file(self.key)?,
             server_name: self.server_name,
             token_file: file(self.token_file)?,
+            insecure: self.insecure,
         };
         let tls = TlsFlags::default().or(&context).config()?;
-        let config = ClientConfig { endpoints: context.addr.clone(), tls, ..ClientConfig::new("") };
+        // The file may come later. What matters is where its token would go.
+        let token = context.token_file.as_ref().map(|_| Token::Given("any".to_owned()));
+        let config = ClientConfig { endpoints: context.addr.clone(), tls, token, ..ClientConfig::new("") };
+        let config = config.insecure(self.insecure);
         Client::connect(config).map_err(|error| Failure::usage(format!("--addr: {}", error.message())))?;
         contexts.current.get_or_insert_with(|| self.name.clone());
         contexts.context.insert(self.name, context);

@@ -43,7 +43,7 @@ pub struct Enqueue {
     #[arg(long, value_parser = humantime::parse_duration, conflicts_with = "deliver_after")]
     delay: Option<Duration>,
     /// Deliver the item only after this point in time, as in 2030-01-31T12:00:00Z
-    #[arg(long, value_parser = parse::time, value_name = "TIME")]
+    #[arg(long, value_name = "TIME")]
     deliver_after: Option<Timestamp>,
     /// Remove the item after this time, as in 1h [default: never]
     #[arg(long, value_parser = humantime::parse_duration)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     failure::{Failure, Status},
-    output::{self, Output, Style},
+    output::{self, Json, Output, Style},
 };
 
 /// The answer to one item.
@@ -40,9 +40,9 @@ impl Report {
             match self.output {
                 Output::Json => {
                     let start = if self.answered == 0 { "{\n  \"results\": [\n    " } else { ",\n    " };
-                    write!(out, "{start}{}", self.to_json(answer)?)?;
+                    write!(out, "{start}{}", Json(&self.to_json(answer)?))?;
                 }
-                Output::Jsonl => writeln!(out, "{}", self.to_json(answer)?)?,
+                Output::Jsonl => writeln!(out, "{}", Json(&self.to_json(answer)?))?,
                 Output::Name => {
                     if let Ok(stored) = answer {
                         writeln!(out, "{}", stored.item_id)?;
@@ -135,6 +135,6 @@ fn cells(answer: &Answer) -> (String, String) {
             };
             (stored.item_id.clone(), outcome)
         }
-        Err(error) => ("-".to_owned(), output::visible(&error.to_string())),
+        Err(error) => ("-".to_owned(), output::visible(&error.to_string()).into_owned()),
     }
 }

@@ -14,7 +14,6 @@ use super::show;
 use crate::{
     failure::Failure,
     output::{self, Cell, One, Style, Table},
-    parse,
     verbs::bulk::Bulk,
 };
 
@@ -41,7 +40,7 @@ pub struct Update {
     #[arg(long, value_parser = humantime::parse_duration, conflicts_with = "deliver_after", group = "value")]
     delay: Option<Duration>,
     /// Deliver the item only after this point in time, as in 2030-01-31T12:00:00Z
-    #[arg(long, value_parser = parse::time, value_name = "TIME", group = "value")]
+    #[arg(long, value_name = "TIME", group = "value")]
     deliver_after: Option<Timestamp>,
     /// Replace the metadata
     #[arg(long, value_name = "TEXT", group = "value")]

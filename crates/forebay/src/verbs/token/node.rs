@@ -2,7 +2,7 @@
 
 use forebay_access::{Grant, Namespaces};
 use forebay_client::{NewToken, TokenInfo, TokenWithSecret};
-use forebay_types::{Clock as _, SystemClock};
+use forebay_types::{ALL_NAMESPACES, Clock as _, SystemClock};
 use serde_json::Value;
 
 use super::flags;
@@ -39,7 +39,7 @@ fn common(grants: &[Grant]) -> Option<String> {
     let (first, rest) = grants.split_first()?;
     let same = rest.iter().all(|grant| grant.namespaces == first.namespaces);
     same.then(|| match &first.namespaces {
-        Namespaces::All => "-".to_owned(),
+        Namespaces::All => ALL_NAMESPACES.to_owned(),
         namespaces => namespaces.to_string(),
     })
 }

@@ -77,8 +77,11 @@ impl Frame {
     /// The lines, without anything that could change a terminal.
     pub fn lines(&self, view: &View) -> Vec<String> {
         let style = Style::relative_to(self.asked);
-        let mut lines =
-            vec![visible(&format!("{}  {}", self.title, view.describe())), self.sums(&style), self.trouble()];
+        let mut lines = vec![
+            visible(&format!("{}  {}", self.title, view.describe())).into_owned(),
+            self.sums(&style),
+            self.trouble(),
+        ];
         let table = match (&self.report, view.open()) {
             (Some(report), Some(_)) => report.table(&style),
             _ => self.table(&style),
@@ -115,7 +118,7 @@ impl Frame {
     /// What makes the figures doubtful.
     fn trouble(&self) -> String {
         match (&self.error, self.incomplete.as_slice()) {
-            (Some(error), _) => visible(&format!("NOT RENEWED: {error}")),
+            (Some(error), _) => visible(&format!("NOT RENEWED: {error}")).into_owned(),
             (None, []) => String::new(),
             (None, shards) => {
                 format!("TOO LOW: {} shards could not be asked, as {}", shards.len(), shards[0])

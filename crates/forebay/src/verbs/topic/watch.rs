@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
     failure::Failure,
-    output::{self, Format, Output, Style},
+    output::{self, Format, Json, Output, Style},
     verbs::{
         connection::Connection,
         flow::{length, per_second},
@@ -70,7 +70,8 @@ impl Watch {
                 }
                 Output::Name => writeln!(out, "{}", report.figures.topic)?,
                 Output::Json | Output::Jsonl => {
-                    writeln!(out, "{}", output::to_json("Topic", &output::topic(&report.figures))?)?;
+                    let topic = output::to_json("Topic", &output::topic(&report.figures))?;
+                    writeln!(out, "{}", Json(&topic))?;
                 }
             }
             out.flush()?;

@@ -215,7 +215,8 @@ async fn dry_run(
     let samples = counts.iter().flat_map(|count| {
         count.samples.iter().map(|seq| ItemId { shard: count.shard, seq: *seq }.to_string())
     });
-    let figures = v1::OperationFigures { matched, ..v1::OperationFigures::default() };
+    let scanned = counts.iter().map(|count| count.scanned).sum::<Option<u64>>().unwrap_or(0);
+    let figures = v1::OperationFigures { matched, scanned, ..v1::OperationFigures::default() };
     Ok(v1::StartOperationResponse {
         operation: Some(v1::Operation { figures: Some(figures), ..described(spec) }),
         exact: missing.is_empty() && counts.iter().all(|count| count.exact),
@@ -314,7 +315,7 @@ mod tests {
     use super::*;
 
     fn count(shard: u32, matched: u64) -> ItemCount {
-        ItemCount { shard: ShardId(shard), matched, samples: Vec::new(), exact: true }
+        ItemCount { shard: ShardId(shard), matched, scanned: None, samples: Vec::new(), exact: true }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use forebay_types::{Namespace, Refusal, Topic};
+use forebay_types::{Namespace, Refusal, Topic, instead};
 
 use crate::grpc::{fields, queue::RequestRules};
 
@@ -132,7 +132,7 @@ fn check_keys(metadata: &HashMap<String, String>) -> Result<(), Refusal> {
     // The same one each time.
     if let Some(key) = metadata.keys().filter(|key| !is_known(key)).min() {
         let key = &key[..key.floor_char_boundary(KEY_BYTES_MAX)];
-        return Err(Refusal::field(key, format!("is not known; known are {}", KEYS.join(", "))));
+        return Err(Refusal::field(key, format!("is not known; {}", instead(key, KEYS.iter().copied()))));
     }
     if TOKENS.iter().all(|key| metadata.contains_key(*key)) {
         return Err(Refusal::field(TOKENS[1], "must not be there beside tokenFromEnv"));

@@ -16,8 +16,8 @@ use super::{
 
 /// Characters of an error's message, and of its path. They quote the request, however long that is.
 const QUOTED_CHARS_MAX: usize = 300;
-/// Fields that are not known are ignored, so that newer clients work.
-const READ: DeserializeOptions = DeserializeOptions::new().deny_unknown_fields(false);
+/// [`Check`] has refused fields that are not known, and says more of them.
+const READ: DeserializeOptions = DeserializeOptions::new();
 /// Defaults are written, so that scripts find every field.
 const WRITE: SerializeOptions = SerializeOptions::new().skip_default_fields(false);
 /// The type of a member's error.
@@ -147,10 +147,30 @@ mod tests {
         for json in [r#"{"requestId": "r"}"#, r#"{"request_id": "r"}"#] {
             assert_eq!(enqueue(json).unwrap().request_id, "r");
         }
-        assert_eq!(
-            enqueue(r#"{"new": {"a": [1, null]}, "items": null}"#).unwrap(),
-            EnqueueRequest::default()
-        );
+        assert_eq!(enqueue(r#"{"items": null}"#).unwrap(), EnqueueRequest::default());
+    }
+
+    #[test]
+    fn a_field_that_does_not_exist_is_named_with_the_nearest_one() {
+        for (json, path, near) in [
+            (r#"{"request": "r"}"#, "request", "did you mean requestId?"),
+            (r#"{"items": [{}, {"priorty": 1}]}"#, "items[1].priorty", "did you mean priority?"),
+            (r#"{"items": [{"groupId": "g"}]}"#, "items[0].groupId", "there are topic, "),
+            (r#"{"items": [{"Topic": "t"}]}"#, "items[0].Topic", "did you mean topic?"),
+            (r#"{"new": {"a": [1, null]}}"#, "new", "there are namespace, "),
+            (r#"{"new": null}"#, "new", "there are namespace, "),
+            (r#"{"": 1}"#, "", "there are namespace, "),
+        ] {
+            let refusal = enqueue(json).unwrap_err();
+            let path = Some(path).filter(|path| !path.is_empty());
+            assert_eq!((refusal.reason, refusal.field.as_deref()), (Reason::InvalidField, path), "{refusal}");
+            assert!(refusal.message.contains(near), "{refusal}");
+        }
+        let nested = r#"{"namespace": "a", "kind": 6, "update": {"delay": "1s", "prioritiy": 1}}"#;
+        let refusal = read(&kind("StartOperationRequest"), nested.as_bytes(), 100).unwrap_err();
+        assert_eq!(refusal.field.as_deref(), Some("update.prioritiy"));
+        assert!(refusal.message.contains("no field of OperationUpdate; did you mean priority?"), "{refusal}");
+        assert!(item(r#""headers": {"priorty": "1"}"#).is_ok(), "its keys are free");
     }
 
     #[test]
@@ -180,6 +200,16 @@ mod tests {
         refused(&items(r#""payload": "a b""#), Some("items[1].payload"), "base64");
         refused(&items(r#""ttl": "5""#), Some("items[1].ttl"), "duration");
         refused(&items(r#""deliverAfter": "now""#), Some("items[1].deliverAfter"), "rfc3339");
+        refused(
+            &items(r#""deliverAfter": "2026-01-02T03:04:05""#),
+            Some("items[1].deliverAfter"),
+            "05+01:00",
+        );
+        refused(
+            &items(r#""deliveryPolicy": "AT_MOST_ONCE""#),
+            Some("items[1].deliveryPolicy"),
+            "did you mean",
+        );
         refused(&items(r#""headers": {"a": 1}"#), Some("items[1].headers.a"), "string");
         refused(
             &items(r#""deliveryPolicy": "AT_MOST_ONCE""#),
@@ -218,8 +248,7 @@ mod tests {
         for twice in [
             r#"{"items": [], "items": []}"#,
             r#"{"requestId": "a", "request_id": "b"}"#,
-            r#"{"new": 1, "new": 2}"#,
-            r#"{"new": {"a": 1, "a": 2}}"#,
+            r#"{"requestId": {"a": 1, "a": 2}}"#,
             r#"{"items": [{"headers": {"a": "1", "a": "2"}}]}"#,
         ] {
             assert!(enqueue(twice).unwrap_err().message.contains("is there twice"), "{twice}");
@@ -228,8 +257,8 @@ mod tests {
 
     #[test]
     fn nesting_has_a_limit() {
-        let nested = |depth: usize| format!(r#"{{"new": {}{}}}"#, "[".repeat(depth), "]".repeat(depth));
-        enqueue(&nested(63)).unwrap();
+        let nested = |depth: usize| format!(r#"{{"requestId": {}{}}}"#, "[".repeat(depth), "]".repeat(depth));
+        assert!(enqueue(&nested(63)).unwrap_err().message.contains("expected a string"));
         assert!(enqueue(&nested(64)).unwrap_err().message.contains("more than 64 arrays"));
         assert!(enqueue(&nested(1_000_000)).unwrap_err().message.contains("more than 64 arrays"));
     }

@@ -1,9 +1,11 @@
-//! Walks over JSON before it is decoded, and refuses what the decoder would take: keys that appear twice,
-//! names of enums that do not exist, deep nesting, and more values than any request has. A value takes one
-//! byte of JSON and hundreds of memory.
+//! Walks over JSON before it is decoded, and refuses what the decoder would take, or says what it would not:
+//! fields and names of enums that do not exist, with the nearest one; keys that appear twice; times without a
+//! zone; deep nesting; and more values than any request has. A value takes one byte of JSON and hundreds of
+//! memory.
 
 use std::{cell::Cell, fmt};
 
+use forebay_types::{Timestamp, TimestampError, instead, nearest};
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use rustc_hash::FxHashSet;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -37,8 +39,12 @@ enum Shape {
     Map(Kind),
     /// The name of a value, or its number.
     Enum(EnumDescriptor),
-    /// Anything: the decoder checks it, or ignores it.
+    /// A point in time.
+    Time,
+    /// Anything: the decoder checks it.
     Any,
+    /// Nothing: the message has no such field. This is what to say of it.
+    Unknown(String),
 }
 
 impl Shape {
@@ -52,12 +58,20 @@ impl Shape {
 
     fn of_kind(kind: Kind) -> Self {
         match kind {
-            // Those have a JSON of their own: durations, times.
+            Kind::Message(message) if message.full_name() == "google.protobuf.Timestamp" => Self::Time,
+            // Those have a JSON of their own, as durations.
             Kind::Message(message) if message.package_name() == "google.protobuf" => Self::Any,
             Kind::Message(message) => Self::Message(message),
             Kind::Enum(kind) if kind.full_name() != "google.protobuf.NullValue" => Self::Enum(kind),
             _ => Self::Any,
         }
+    }
+
+    /// Of a field that a message does not have.
+    fn unknown(message: &MessageDescriptor, name: &str) -> Self {
+        let fields: Vec<_> = message.fields().collect();
+        let instead = instead(name, fields.iter().map(FieldDescriptor::json_name));
+        Self::Unknown(format!("is no field of {}; {instead}", message.name()))
     }
 }
 
@@ -94,6 +108,9 @@ impl<'de> DeserializeSeed<'de> for Check<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if let Shape::Unknown(why) = self.shape {
+            return Err(D::Error::custom(why));
+        }
         match self.left.0.get().checked_sub(1) {
             Some(left) if left > 0 => self.left.0.set(left),
             _ => {
@@ -122,7 +139,8 @@ impl<'de> Visitor<'de> for Check<'_> {
             Shape::Message(_) | Shape::Map(_) => "an object",
             Shape::List(_) => "an array",
             Shape::Enum(_) => "the name or the number of an enum's value",
-            Shape::Any => "a value",
+            Shape::Time => "a time",
+            Shape::Any | Shape::Unknown(_) => "a value",
         })
     }
 
@@ -150,8 +168,15 @@ impl<'de> Visitor<'de> for Check<'_> {
         match &self.shape {
             Shape::Enum(kind) if kind.get_value_by_name(text).is_none() => {
                 let names: Vec<_> = kind.values().map(|value| value.name().to_owned()).collect();
-                Err(E::custom(format!("{text:?} is not one of {}", names.join(", "))))
+                let near = nearest(text, names.iter().map(String::as_str));
+                let near = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+                // What is near comes first: a long message is cut.
+                Err(E::custom(format!("{text:?} is not one of {}{near}", names.join(", "))))
             }
+            Shape::Time => match text.parse::<Timestamp>() {
+                Err(error @ TimestampError::NoZone(_)) => Err(E::custom(error)),
+                _ => Ok(()),
+            },
             _ => Ok(()),
         }
     }
@@ -179,6 +204,7 @@ impl<'de> Visitor<'de> for Check<'_> {
             let shape = match (&field, &self.shape) {
                 (Some(field), _) => Shape::of_field(field),
                 (None, Shape::Map(kind)) => Shape::of_kind(kind.clone()),
+                (None, Shape::Message(message)) => Shape::unknown(message, &text),
                 _ => Shape::Any,
             };
             let shown = text.clone();

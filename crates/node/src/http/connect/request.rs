@@ -59,6 +59,7 @@ impl Asked {
             let Query { codec, gzip, message } = query::read(head.uri.query().unwrap_or_default())?;
             return Ok(Self { codec, gzip, message: Some(message), deadline });
         }
+        query::refuse(head.uri.query().unwrap_or_default())?;
         let codec = Codec::of_body(&head.headers)?;
         Ok(Self { codec, gzip: media::is_gzip(&head.headers)?, message: None, deadline })
     }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use forebay_types::visible_lines;
 use maud::{Markup, html};
 use serde::Serialize;
 use siphasher::sip::SipHasher13;
@@ -31,7 +32,7 @@ pub struct Live {
 impl Live {
     /// A text that changes. `id`: unique on the page.
     pub fn text(&mut self, id: impl Into<String>, text: impl ToString) -> Markup {
-        let (id, text) = (id.into(), text.to_string());
+        let (id, text) = (id.into(), shown(text));
         let markup = html! { span id=(id) { (text) } };
         self.texts.insert(id, text);
         markup
@@ -39,7 +40,7 @@ impl Live {
 
     /// A text that changes, and its class with it.
     pub fn word(&mut self, id: impl Into<String>, class: &'static str, text: impl ToString) -> Markup {
-        let (id, text) = (id.into(), text.to_string());
+        let (id, text) = (id.into(), shown(text));
         let markup = html! { span id=(id) class=(class) { (text) } };
         self.classes.insert(id.clone(), class);
         self.texts.insert(id, text);
@@ -49,7 +50,7 @@ impl Live {
     /// A cell of a table whose text changes. A list has many, so they have no element of their own inside.
     /// `head`: what is before it in a card, of a cell that cards have.
     pub fn cell(&mut self, id: impl Into<String>, head: Option<&str>, text: impl ToString) -> Markup {
-        let (id, text) = (id.into(), text.to_string());
+        let (id, text) = (id.into(), shown(text));
         let markup = html! { td id=(id) data-head=[head] { (text) } };
         self.texts.insert(id, text);
         markup
@@ -57,7 +58,7 @@ impl Live {
 
     /// What a drawing is, in words that change.
     pub fn title(&mut self, id: impl Into<String>, text: impl ToString) -> Markup {
-        let (id, text) = (id.into(), text.to_string());
+        let (id, text) = (id.into(), shown(text));
         let markup = html! { title id=(id) { (text) } };
         self.texts.insert(id, text);
         markup
@@ -65,7 +66,7 @@ impl Live {
 
     /// A cell whose class changes with its text.
     pub fn word_cell(&mut self, id: impl Into<String>, class: &'static str, text: impl ToString) -> Markup {
-        let (id, text) = (id.into(), text.to_string());
+        let (id, text) = (id.into(), shown(text));
         let markup = html! { td id=(id) class=(class) { (text) } };
         self.classes.insert(id.clone(), class);
         self.texts.insert(id, text);
@@ -96,6 +97,11 @@ impl Live {
             rows: self.rows.clone(),
         }
     }
+}
+
+/// A text as the page shows it, which the script then does too.
+fn shown(text: impl ToString) -> String {
+    visible_lines(&text.to_string()).into_owned()
 }
 
 fn changed<T: Clone + PartialEq>(
@@ -143,6 +149,8 @@ mod tests {
         let markup = live.text("a", "<script>").into_string();
         assert_eq!(markup, "<span id=\"a\">&lt;script&gt;</span>");
         assert_eq!(live.texts["a"], "<script>", "a script sets it as text");
+        live.text("c", "\u{202e}a");
+        assert_eq!(live.texts["c"], "\\u{202e}a", "and what is not seen is escaped");
         let markup = live.word_cell("b", "bad", "<b>").into_string();
         assert_eq!(markup, "<td id=\"b\" class=\"bad\">&lt;b&gt;</td>");
         assert_eq!((live.texts["b"].as_str(), live.classes["b"]), ("<b>", "bad"));

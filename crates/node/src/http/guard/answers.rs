@@ -57,6 +57,12 @@ pub fn forbidden(visitor: &Visitor, refusal: &Refusal) -> Answer {
     message(status, "Not allowed", said).into()
 }
 
+/// What people get whose address has a field that the page does not have.
+pub fn not_understood(refusal: &Refusal) -> Answer {
+    message(StatusCode::BAD_REQUEST, "Not understood", html! { p { "The field " (refusal.to_string()) } })
+        .into()
+}
+
 pub fn stale_form() -> Response {
     let said = html! {
         p { "The form is of another session, or cookies are blocked. Nothing was done." }

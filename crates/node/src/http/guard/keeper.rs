@@ -13,7 +13,9 @@ use http::{HeaderMap, Method, StatusCode, request::Parts};
 use maud::html;
 
 use super::{
-    answers::{Answer, forbidden, refused, shows_header, stale_form, turned_away, unreadable},
+    answers::{
+        Answer, forbidden, not_understood, refused, shows_header, stale_form, turned_away, unreadable,
+    },
     attempts::Attempts,
     cookies::{Cookies, SessionId},
     forms::{self, FormKey, LOGIN, NAMESPACE, SIGNATURE},
@@ -33,6 +35,7 @@ use crate::{
         fields::Fields,
         html::message,
         origins::{self, Origins},
+        page_fields,
     },
     tls::Principal,
 };
@@ -116,6 +119,12 @@ impl Keeper {
         if let Err(refusal) = permit(&visitor, needs, &query) {
             return Err(match reader == Reader::Person && !shows_header(&head) {
                 true => forbidden(&visitor, &refusal),
+                false => refused(&refusal),
+            });
+        }
+        if let Err(refusal) = page_fields::check(head.uri.path(), &query) {
+            return Err(match reader == Reader::Person && !shows_header(&head) {
+                true => not_understood(&refusal),
                 false => refused(&refusal),
             });
         }

@@ -4,7 +4,7 @@ use forebay_engine::{
     Counted, PriorityCount, Rates, TopicDetails, TopicFigures, TopicScope, TopicsCall, TopicsPage,
 };
 use forebay_proto::{peer, v1};
-use forebay_types::TopicName;
+use forebay_types::{ALL_NAMESPACES, TopicName};
 
 use super::latencies;
 use crate::grpc::{earlier, to_timestamp};
@@ -127,7 +127,7 @@ pub fn topic_name(name: &TopicName) -> peer::TopicName {
 
 /// A request of another node.
 pub fn topics_call(request: peer::ListTopicsRequest) -> TopicsCall {
-    let namespace = (request.namespace != "-").then(|| request.namespace.into());
+    let namespace = (request.namespace != ALL_NAMESPACES).then(|| request.namespace.into());
     TopicsCall {
         scope: TopicScope { namespace, prefix: request.prefix },
         after: request.after.map(|name| TopicName::new(name.namespace, name.topic)),
@@ -140,7 +140,7 @@ pub fn topics_call(request: peer::ListTopicsRequest) -> TopicsCall {
 /// A request to another node.
 pub fn topics_request(call: &TopicsCall) -> peer::ListTopicsRequest {
     peer::ListTopicsRequest {
-        namespace: call.scope.namespace.as_deref().unwrap_or("-").to_owned(),
+        namespace: call.scope.namespace.as_deref().unwrap_or(ALL_NAMESPACES).to_owned(),
         prefix: call.scope.prefix.clone(),
         after: call.after.as_ref().map(topic_name),
         limit: u32::try_from(call.limit).unwrap_or(u32::MAX),

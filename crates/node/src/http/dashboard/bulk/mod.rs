@@ -7,7 +7,7 @@ use forebay_proto::v1::{Operation, OperationKind, OperationState};
 
 pub use command::{command, word};
 
-use super::texts::counted;
+use super::texts::{count, counted};
 
 /// Above so many items the topic's name has to be typed.
 const UNTYPED_MAX: u64 = 1_000;
@@ -106,6 +106,17 @@ pub fn consequence(operation: &Operation, matched: u64, exact: bool) -> String {
     }
 }
 
+/// What a filter has chosen, and of how many; and whether that is all there is. `None`: there is none, or it
+/// is not known.
+pub fn chosen_of(operation: &Operation) -> Option<(String, bool)> {
+    let figures = operation.figures.unwrap_or_default();
+    let is_known = figures.scanned > 0 && figures.scanned >= figures.matched;
+    let all = figures.matched == figures.scanned;
+    let more = if all { ", so it passes all that there are." } else { "." };
+    let text = format!("{} of {} pass the filter{more}", count(figures.matched), count(figures.scanned));
+    (is_known && !operation.filter.is_empty()).then_some((text, all))
+}
+
 /// Whether the topic's name has to be typed: it is about a whole topic, about many items, or about nobody
 /// knows how many.
 pub fn must_type(filter: &str, expected: Option<u64>) -> bool {
@@ -132,6 +143,8 @@ pub fn goes_on(state: OperationState) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use forebay_proto::v1::OperationFigures;
+
     use super::*;
 
     #[test]
@@ -162,6 +175,18 @@ mod tests {
         assert!(must_type("age > 1h", Some(1_001)));
         assert!(must_type("age > 1h", None), "not all were counted");
         assert!(!must_type("age > 1h", Some(1_000)));
+    }
+
+    #[test]
+    fn it_is_said_what_a_filter_passes() {
+        let of = |filter: &str, scanned, matched| {
+            let figures = Some(OperationFigures { scanned, matched, ..OperationFigures::default() });
+            chosen_of(&Operation { filter: filter.to_owned(), figures, ..Operation::default() })
+        };
+        assert_eq!(of("age > 1h", 1_200, 7), Some(("7 of 1,200 pass the filter.".to_owned(), false)));
+        let (text, all) = of("NOT age > 1h", 7, 7).unwrap();
+        assert!(all && text == "7 of 7 pass the filter, so it passes all that there are.", "{text}");
+        assert_eq!((of("", 7, 7), of("age > 1h", 0, 7), of("age > 1h", 0, 0)), (None, None, None));
     }
 
     #[test]

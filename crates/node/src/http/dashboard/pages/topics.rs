@@ -2,7 +2,7 @@
 
 use forebay_access::Scope;
 use forebay_proto::v1::{ListTopicsRequest, ListTopicsResponse, Pause, Side, Topic};
-use forebay_types::filter::quoted;
+use forebay_types::{filter::quoted, visible};
 use maud::{Markup, html};
 
 use super::super::{
@@ -260,7 +260,7 @@ pub fn chips(pauses: &[Pause]) -> Markup {
     html! {
         @for pause in pauses {
             @let whole = if pause.of_namespace { "namespace " } else { "" };
-            " " span.chip.warn title=(pause.note) { (whole) (paused(pause)) }
+            " " span.chip.warn title=(visible(&pause.note)) { (whole) (paused(pause)) }
         }
     }
 }

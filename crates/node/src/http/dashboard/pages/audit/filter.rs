@@ -124,7 +124,8 @@ fn outcome(text: &str) -> Result<AuditOutcome, Trouble> {
     found.ok_or_else(|| Trouble::field("outcome", "must be done, failed or intended"))
 }
 
-/// A time: how long ago it is, as `24h`, or a date with or without a time of day, in UTC. Empty: none.
+/// A time: how long ago it is, as `24h`, or a date with or without a time of day, in UTC as the form says
+/// unless it names another offset. Empty: none.
 fn time(field: &str, text: &str, now: Timestamp) -> Result<Option<Timestamp>, Trouble> {
     let text = text.trim();
     if text.is_empty() {
@@ -132,6 +133,9 @@ fn time(field: &str, text: &str, now: Timestamp) -> Result<Option<Timestamp>, Tr
     }
     if let Ok(span) = humantime::parse_duration(text) {
         return Ok(Some(now.minus(span)));
+    }
+    if let Ok(at) = text.parse() {
+        return Ok(Some(at));
     }
     let dated = ["", ":00", " 00:00:00"].iter();
     let read = dated.filter_map(|rest| humantime::parse_rfc3339_weak(&format!("{text}{rest}")).ok()).next();
@@ -161,7 +165,12 @@ mod tests {
         let seconds = |text| time("from", text, NOW).unwrap().map(|at| at.as_micros() / 1_000_000);
         assert_eq!(seconds(" "), None);
         assert_eq!(seconds("24h"), Some(1_790_000_000 - 86_400));
-        for text in ["2026-09-21T14:13:20Z", "2026-09-21 14:13:20", " 2026-09-21T14:13:20.000000Z "] {
+        for text in [
+            "2026-09-21T14:13:20Z",
+            "2026-09-21T16:13:20+02:00",
+            "2026-09-21 14:13:20",
+            " 2026-09-21T14:13:20.000000Z ",
+        ] {
             assert_eq!(seconds(text), Some(1_790_000_000), "{text}");
         }
         assert_eq!(seconds("2026-09-21 14:13"), Some(1_790_000_000 - 20));

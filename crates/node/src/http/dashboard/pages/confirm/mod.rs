@@ -57,7 +57,10 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
             div.empty { p { "Nothing matches now, so there is nothing to do." } }
             p { a.button href=(back(asked, kind)) autofocus { "Go back" } }
         } @else {
-            div.why { p { (bulk::consequence(&operation, matched, answer.exact)) } }
+            div.why {
+                p { (bulk::consequence(&operation, matched, answer.exact)) }
+                @if let Some((text, all)) = bulk::chosen_of(&operation) { p.warn[all] { (text) } }
+            }
             @if !answer.exact { p.warn { "Not all could be counted. There may be more." } }
             (samples(asked, &answer.sample_item_ids))
             (form(asked, &operation, matched, answer.exact)?)

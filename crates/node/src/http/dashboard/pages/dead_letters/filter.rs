@@ -4,7 +4,7 @@ use forebay_engine::filter_fields;
 use forebay_store::OperationKind;
 use forebay_types::{
     DeathCause,
-    filter::{Filter, quoted},
+    filter::{is_meant, quoted},
 };
 
 /// A filter that exactly the dead letters of a group pass.
@@ -37,15 +37,21 @@ pub fn is_cause(reason: &str) -> bool {
     DeathCause::ALL.iter().any(|cause| cause.as_str() == reason)
 }
 
-/// What is typed is a filter as calls have them, or else a part of a reason.
+/// What is typed is a filter as calls have them, or else a part of a reason. One that is wrong stays as it
+/// is, so that the call says what is wrong with it.
 pub fn typed(text: &str) -> String {
     let text = text.trim();
-    let is_filter = || Filter::parse(text, filter_fields(OperationKind::Redrive)).is_ok();
-    if text.is_empty() || is_filter() { text.to_owned() } else { format!("reason : {}", quoted(text)) }
+    if text.is_empty() || is_meant(text, filter_fields(OperationKind::Redrive)) {
+        text.to_owned()
+    } else {
+        format!("reason : {}", quoted(text))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use forebay_types::filter::Filter;
+
     use super::*;
 
     #[test]
@@ -65,6 +71,11 @@ mod tests {
     fn what_is_typed_is_a_filter_or_a_part_of_a_reason() {
         assert_eq!(typed(" "), "");
         assert_eq!(typed("reason = \"a*\" AND age > 1h"), "reason = \"a*\" AND age > 1h");
+        assert_eq!(
+            typed("NOT reason = 'timeout*'"),
+            "NOT reason = 'timeout*'",
+            "it is refused, and not looked for"
+        );
         assert_eq!(typed("timeout: 3 s"), "reason : \"timeout: 3 s\"");
         assert_eq!(typed("a \"b\""), "reason : \"a \\\"b\\\"\"");
     }
