@@ -1,5 +1,7 @@
 //! What a caller has shown.
 
+use forebay_types::Timestamp;
+
 use crate::{
     secret_hash::SecretHash,
     token::{Token, TokenId},
@@ -15,8 +17,13 @@ pub enum Credential {
         /// Of the secret in it.
         hash: SecretHash,
     },
-    /// A certificate that the handshake has accepted, by its name.
-    Certificate(String),
+    /// A certificate that the handshake has accepted.
+    Certificate {
+        /// Its name.
+        name: String,
+        /// From when on it is of no use.
+        ends: Timestamp,
+    },
 }
 
 impl Credential {

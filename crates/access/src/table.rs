@@ -45,7 +45,7 @@ pub enum Failed {
     Unknown,
     /// The token has another secret.
     Wrong,
-    /// The token has ended.
+    /// The token or the certificate has ended.
     Ended,
     /// The token was revoked.
     Revoked,
@@ -133,7 +133,13 @@ impl Table {
     /// Whose a credential is. For tokens that are unknown, wrong, ended and revoked the same is done.
     pub fn authenticate(&self, credential: &Credential, now: Timestamp) -> Result<Arc<Identity>, Failed> {
         match credential {
-            Credential::Certificate(name) => self.certificates.get(name).cloned().ok_or(Failed::Unknown),
+            Credential::Certificate { name, ends } => {
+                let holder = self.certificates.get(name).ok_or(Failed::Unknown)?;
+                match *ends <= now {
+                    true => Err(Failed::Ended),
+                    false => Ok(Arc::new(Identity { ends: Some(*ends), ..Identity::clone(holder) })),
+                }
+            }
             Credential::Token { id, hash } => {
                 let Some(entry) = self.tokens.get(id) else {
                     // As much work as for one that is known.
@@ -305,10 +311,23 @@ mod tests {
     fn a_certificate_is_known_by_its_exact_name() {
         let grants = vec!["a:consume".parse().unwrap()];
         let table = Table::new([], [("spiffe://prod/worker".to_owned(), grants)]);
-        let ask = |name: &str| table.authenticate(&Credential::Certificate(name.to_owned()), NOW);
+        let ask = |name: &str| {
+            let ends = Timestamp::from_micros(2_000_000);
+            table.authenticate(&Credential::Certificate { name: name.to_owned(), ends }, NOW)
+        };
         assert_eq!(ask("spiffe://prod/worker").unwrap().kind, Kind::Certificate);
         for name in ["spiffe://prod/Worker", "spiffe://prod/worker/", ""] {
             assert_eq!(ask(name), Err(Failed::Unknown));
         }
+    }
+
+    #[test]
+    fn the_rights_of_a_certificate_end_with_it() {
+        let table = Table::new([], [("worker".to_owned(), vec!["a:consume".parse().unwrap()])]);
+        let ask =
+            |ends| table.authenticate(&Credential::Certificate { name: "worker".to_owned(), ends }, NOW);
+        let later = Timestamp::from_micros(NOW.as_micros() + 1);
+        assert_eq!(ask(later).unwrap().ends, Some(later));
+        assert_eq!(ask(NOW), Err(Failed::Ended));
     }
 }

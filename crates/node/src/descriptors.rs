@@ -7,12 +7,12 @@ use tokio::sync::watch;
 
 use crate::{
     config::{ShardConfig, ShardUrl},
-    connections::ConnectionCap,
+    connections::Places,
 };
 
 /// Kept back for the process itself: standard streams, the runtime, listeners, files that are open for a
-/// moment, connections to other nodes.
-const PROCESS: usize = 48;
+/// moment, connections to other nodes, probes of a port that is full, connections that have just made room.
+const PROCESS: usize = 80;
 /// The same for a shard on a server: a connection that writes, four that read, one for statements that cannot
 /// share one, and a part of those that all shards of a server share.
 const MYSQL_SHARD: usize = 8;
@@ -100,7 +100,7 @@ pub async fn follow(
     limit: usize,
     mut shards: watch::Receiver<Vec<ShardConfig>>,
     asked: Asked,
-    [grpc, http, peer]: [Arc<ConnectionCap>; 3],
+    [grpc, http, peer]: [Arc<Places>; 3],
 ) {
     while shards.changed().await.is_ok() {
         let caps = share(limit, &shards.borrow_and_update(), asked);
@@ -117,6 +117,7 @@ mod tests {
     use forebay_types::ShardId;
 
     use super::*;
+    use crate::connections::{PlaceRules, Stage};
 
     fn shards(number: u32) -> Vec<ShardConfig> {
         let url = |id: u32| ShardUrl::Sqlite(PathBuf::from(format!("{id}")));
@@ -150,13 +151,20 @@ mod tests {
     #[tokio::test]
     async fn shards_that_are_added_take_their_descriptors_from_the_ports() {
         let (sender, receiver) = watch::channel(Vec::new());
-        let [grpc, http, peer] = ["grpc", "http", "peer"].map(|port| ConnectionCap::new(port, 0));
+        let rules = PlaceRules { per_address: Some(usize::MAX), balancers: Vec::new() };
+        let [grpc, http, peer] = ["grpc", "http", "peer"].map(|port| Places::new(port, 0, &rules));
         sender.send_replace(shards(2));
         drop(sender);
         follow(256, receiver, IN_CLUSTER, [grpc.clone(), http, peer.clone()]).await;
         let left = 256 - PROCESS - 2 * SQLITE_SHARD;
-        let opened =
-            |cap: Arc<ConnectionCap>| std::iter::from_fn(|| cap.open()).take(1_000).collect::<Vec<_>>().len();
+        let accept = |places: &Arc<Places>| {
+            let (place, _) = places.enter([127, 0, 0, 1].into())?;
+            place.reach(Stage::Accepted);
+            Some(place)
+        };
+        let opened = |places: Arc<Places>| {
+            std::iter::from_fn(|| accept(&places)).take(1_000).collect::<Vec<_>>().len()
+        };
         assert_eq!((opened(grpc), opened(peer)), (left - 2 * (left / 8), left / 8));
     }
 

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod audit;
+mod browsers;
 pub mod cluster;
 pub mod config;
 pub mod connections;

@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use forebay_access::Grant;
 use forebay_engine::Engine;
 use tokio::task::JoinHandle;
 
@@ -55,6 +56,18 @@ impl Node {
     pub fn look_at_files(&self) {
         self.reloading.look_now();
         self.following.iter().for_each(Following::look_now);
+    }
+
+    /// Takes what a configuration that was read again says of the certificates of clients. The rest of it is
+    /// in use after a restart.
+    pub fn set_certificates(&self, certificates: Vec<(String, Vec<Grant>)>) {
+        match &self.following {
+            Some(following) => following.set_certificates(certificates),
+            None if certificates.is_empty() => {}
+            None => tracing::warn!(
+                "[[access.certificate]] is in use after a restart: this node has no access control"
+            ),
+        }
     }
 
     /// Waits until a task of the engine panics: the process is of no use any more. Returns what the task

@@ -40,7 +40,9 @@ pub(crate) fn serve_http(
 ) -> Result<HttpServing, HttpError> {
     let origins = Origins::new(&config.http_access.cors_origins);
     let connect = Connect::new(FILE_DESCRIPTOR_SET, calls, origins.clone())?;
-    let gate = Gate::new(hosts(config), origins.clone(), keeper(config, (&info, audit), origins, member)?);
+    let proxies = Proxies::new(&config.http_access.trusted_proxies);
+    let keeper = keeper(config, (&info, audit), origins.clone(), member)?;
+    let gate = Gate::new(hosts(config), origins, proxies, keeper);
     let (tls, header_timeout) = (info.certificates.http(), config.load.timeouts.handshake);
     Ok(http::serve(listener, tls, info, connect, gate, header_timeout))
 }
@@ -57,9 +59,8 @@ fn keeper(
     let secret = config.peer_secrets.first().map_or(&own[..], |secret| secret.reveal().as_bytes());
     let cookies = Cookies::new(info.certificates.http().is_some(), info.http.port(), &[secret]);
     let sessions = Sessions::new(member.map(Joining::catalog), info.clock.clone());
-    let proxies = Proxies::new(&config.http_access.trusted_proxies);
     let forms = FormKey::new(&[secret]);
-    Ok(Keeper::new((info.access.clone(), audit), sessions, cookies, forms, proxies, origins))
+    Ok(Keeper::new((info.access.clone(), audit), sessions, cookies, forms, origins))
 }
 
 /// The names by which the HTTP port may be called.

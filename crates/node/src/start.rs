@@ -14,7 +14,7 @@ use crate::{
     audit::{self, Auditor},
     cluster::{self, CatalogShards, Joining, JoiningError, Member},
     config::{Config, ShardConfig, ShardUrl},
-    connections::ConnectionCap,
+    connections::{PlaceRules, Places},
     descriptors::{self, Asked},
     gather::Gather,
     grpc::{self, Admin, CALL_TIMEOUT_MAX, LoadLimits, PageTokens, Queue, ReflectionError},
@@ -95,7 +95,8 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let recorder = metrics::recorder(&listed.iter().map(|shard| shard.id).collect::<Vec<_>>())?;
     let (limit, asked) = (descriptors::raise_limit(), asked(&config));
     let caps = descriptors::share(limit, listed, asked);
-    let peer_connections = ConnectionCap::new("peer", caps.peer);
+    let rules = place_rules(&config);
+    let peer_connections = Places::new("peer", caps.peer, &rules);
 
     // 2. The ports. If another process has them, no shard was touched yet.
     let (grpc_listener, grpc_address) = listen(&config.grpc, "--grpc").await?;
@@ -121,7 +122,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
     let (traces, exporting) = traces(&config)?.unzip();
     let layers = (access.clone(), log.clone(), traces.clone());
-    let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, layers).await?;
+    let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, (load, rules), layers).await?;
 
     // 6. HTTP: alive, and ready as soon as a shard is served.
     let info = Arc::new(NodeInfo {
@@ -184,7 +185,7 @@ async fn protection(
 async fn joining(
     config: &Config,
     begun: Option<Begun>,
-    port: (Arc<ConnectionCap>, Option<Arc<Live<PeerTls>>>),
+    port: (Arc<Places>, Option<Arc<Live<PeerTls>>>),
     clients_address: &str,
     http: SocketAddr,
 ) -> Result<Option<Joining>, JoiningError> {
@@ -217,6 +218,12 @@ async fn join(
 fn address(config: &Config, grpc: SocketAddr, member: Option<&Joining>) -> String {
     let own = || config.advertise.clone().unwrap_or_else(|| reachable(grpc));
     member.map_or_else(own, |member| member.node.peer_address.clone())
+}
+
+/// Whom the places of the ports are for.
+fn place_rules(config: &Config) -> PlaceRules {
+    let balancers = config.http_access.trusted_proxies.clone();
+    PlaceRules { per_address: config.connections_per_address, balancers }
 }
 
 /// How many connections the configuration sets for each port.

@@ -41,6 +41,26 @@ async fn a_certificate_gives_the_rights_of_its_name_and_a_token_decides_over_it(
     let bad = Err((Code::Unauthenticated, Some(Reason::BadCredentials)));
     assert_eq!(told(worker("own").token("fby1_nonsense")).await, bad);
 
+    // The end of the certificate is that of the rights. Its row is read again on SIGHUP.
+    let client = Client::connect(worker("own")).unwrap();
+    assert!(client.who_am_i().await.unwrap().ends_at.is_some());
+    let path = secured.path("forebay.toml");
+    let before = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, before.replace("san = \"spiffe://prod/worker\"", "san = \"another\"")).unwrap();
+    secured.node.hang_up();
+    let began = tokio::time::Instant::now();
+    loop {
+        match client.who_am_i().await {
+            Err(error) if error.reason() == Some(Reason::BadCredentials) => break,
+            _ => assert!(began.elapsed() < super::TIMEOUT, "the row is gone"),
+        }
+    }
+    std::fs::write(&path, before).unwrap();
+    secured.node.hang_up();
+    while told(worker("own")).await.is_err() {
+        assert!(began.elapsed() < 2 * super::TIMEOUT, "the row is there again");
+    }
+
     let stranger = config("own").client_certificate(&*stranger.cert, &*stranger.key);
     assert_eq!(told(stranger).await, bad, "a name without a row");
     assert_eq!(told(config("own")).await, Err((Code::Unauthenticated, Some(Reason::NoCredentials))));

@@ -78,6 +78,25 @@ impl Connection {
         answer.await.ok()
     }
 
+    /// Sends a request with these headers, and waits for those of its answer.
+    pub async fn ask(
+        &mut self,
+        method: &str,
+        call: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Response<RecvStream> {
+        let mut request = Request::builder().method(method).uri(format!("http://forebay/forebay.v1.{call}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut sender = self.sender.clone().ready().await.expect("a connection");
+        let (answer, mut stream) = sender.send_request(request.body(()).unwrap(), false).unwrap();
+        // Who is refused by its head alone may hear that first.
+        let _ = stream.send_data(body, true);
+        answer.await.expect("an answer")
+    }
+
     /// From now on the server may send `window` bytes of each answer, also of those that wait.
     pub fn read_on(&self, window: u32) {
         self.window.send(window).unwrap();

@@ -6,7 +6,11 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use flate2::{Compression, write::GzEncoder};
 use forebay_proto::v1::{DequeueRequest, EnqueueItem};
 use serde_json::json;
-use tokio::{io::AsyncWriteExt as _, net::TcpStream, time::Instant};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::Instant,
+};
 
 use super::{
     NAMESPACE, Wire, asked,
@@ -137,7 +141,11 @@ async fn calls_leave_connections_for_operators() {
     }
     wire.wait_for_polls(12).await;
     for _ in 0..9 {
-        open.push(TcpStream::connect(&wire.node.http).await.unwrap());
+        // Those that show nothing do not count.
+        let mut stream = TcpStream::connect(&wire.node.http).await.unwrap();
+        stream.write_all(b"GET /status.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        assert!(stream.read(&mut [0; 64]).await.unwrap() > 0);
+        open.push(stream);
     }
     let refused = wire.json("Enqueue", one("p")).await;
     let document = refused.failure(429, "resource_exhausted");

@@ -60,9 +60,24 @@ async fn a_foreign_page_can_make_no_call() {
     let own = format!("http://{}", wire.node.http);
     wire.http(call().with("Origin", &own)).await.message();
     wire.http(call()).await.message();
-    // A page may load the dashboard's address, as any link does.
-    let link = Request::get("/").with("Sec-Fetch-Site", "cross-site");
-    assert_eq!(wire.http(link).await.status, 200);
+    // A page may load the dashboard's address, as any link does. It may not show it, as an image.
+    let link = || Request::get("/").with("Sec-Fetch-Site", "cross-site");
+    assert_eq!(wire.http(link().with("Sec-Fetch-Mode", "navigate")).await.status, 200);
+    assert_eq!(wire.http(link().with("Sec-Fetch-Mode", "no-cors")).await.status, 403);
+    let probe = Request::get("/healthz").with("Sec-Fetch-Site", "cross-site");
+    assert_eq!(wire.http(probe.with("Sec-Fetch-Mode", "no-cors")).await.status, 200);
+    // A call that reads is one too: it costs, and a look may be written down as the reader's.
+    let target = "/forebay.v1.AdminService/WhoAmI?connect=v1&encoding=json&message=%7B%7D";
+    let read = || Request::get(target).with("Sec-Fetch-Mode", "no-cors");
+    assert_eq!(wire.http(Request::get(target)).await.status, 200);
+    for site in ["cross-site", "same-site"] {
+        wire.http(read().with("Sec-Fetch-Site", site)).await.failure(403, "permission_denied");
+    }
+    for site in ["same-origin", "none"] {
+        assert_eq!(wire.http(read().with("Sec-Fetch-Site", site)).await.status, 200);
+    }
+    let listed = read().with("Sec-Fetch-Site", "cross-site").with("Origin", LISTED);
+    assert_eq!(wire.http(listed).await.status, 200);
     let page = Request::post("/status.json", "application/json", "").with("Sec-Fetch-Site", "cross-site");
     assert_eq!(wire.http(page.with("Origin", LISTED)).await.status, 403, "a listed origin makes calls only");
 }

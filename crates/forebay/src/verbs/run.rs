@@ -2,7 +2,11 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use forebay_node::{Node, config::Config, start, stop};
+use forebay_node::{
+    Node,
+    config::{Config, ConfigError},
+    start, stop,
+};
 use futures_util::future::{join_all, select_all, try_join_all};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -90,8 +94,8 @@ pub async fn until_signal(_: &[Node], signals: &mut ShutdownSignals) -> Result<(
     Ok(())
 }
 
-/// SIGHUP, on which a node looks at the files of its certificates and tokens. Without this it would end the
-/// process.
+/// SIGHUP, on which a node looks at the files of its certificates and tokens, and at what its configuration
+/// says of the certificates of clients. Without this it would end the process.
 pub struct Hangups(Signal);
 
 impl Hangups {
@@ -100,17 +104,30 @@ impl Hangups {
         Ok(Self(signal(SignalKind::hangup())?))
     }
 
-    /// Lets nodes look at each of these signals, until another one stops them.
+    /// Lets nodes look at each of these signals, until another one stops them. `again`: reads their
+    /// configuration.
     pub async fn until_signal(
         mut self,
         nodes: &[Node],
         signals: &mut ShutdownSignals,
+        again: impl Fn() -> Result<Config, ConfigError>,
     ) -> Result<(), Failure> {
         loop {
             tokio::select! {
                 () = signals.wait() => return Ok(()),
-                _ = self.0.recv() => nodes.iter().for_each(Node::look_at_files),
+                _ = self.0.recv() => look(nodes, again()),
             }
+        }
+    }
+}
+
+/// Lets nodes look at their files, and take over the certificates of clients in the configuration.
+fn look(nodes: &[Node], config: Result<Config, ConfigError>) {
+    nodes.iter().for_each(Node::look_at_files);
+    match config {
+        Ok(config) => nodes.iter().for_each(|node| node.set_certificates(config.access.certificates.clone())),
+        Err(error) => {
+            tracing::error!("the configuration is wrong; [[access.certificate]] stays as before: {error}");
         }
     }
 }

@@ -42,9 +42,12 @@ impl Serve {
         if self.allow_not_durable {
             flags.push(("allow_not_durable", true.into()));
         }
-        let config = Config::load(&self.config, flags)?;
+        let config = Config::load(&self.config, flags.clone())?;
         log::start(&config)?;
-        run::run(vec![config], signals, async |nodes, signals| hangups.until_signal(nodes, signals).await)
-            .await
+        let again = || Config::load(&self.config, flags.clone());
+        run::run(vec![config], signals, async |nodes, signals| {
+            hangups.until_signal(nodes, signals, again).await
+        })
+        .await
     }
 }

@@ -235,7 +235,7 @@ pub async fn bootstrap(
 pub fn token_of(credential: &Credential) -> Option<&TokenId> {
     match credential {
         Credential::Token { id, .. } => Some(id),
-        Credential::Certificate(_) => None,
+        Credential::Certificate { .. } => None,
     }
 }
 

@@ -102,21 +102,31 @@ impl Access {
         port: &'static str,
     ) -> Result<Authenticated, Refusal> {
         let Some(table) = &self.table else {
+            if let Principal::Certificate { ends, .. } = caller.principal
+                && ends <= self.clock.wall()
+            {
+                self.report("ended", &caller.from(), port);
+                return Err(bad());
+            }
+            caller.load.accept();
             return Ok(Authenticated { credential: None, identity: self.anyone.clone() });
         };
         let credential = match (bearer::shown(headers), &caller.principal) {
             (Shown::Token(text), _) => Credential::of_token(text).ok_or("malformed"),
-            (Shown::Nothing, Principal::Certificate { name }) => {
-                Ok(Credential::Certificate(name.to_string()))
+            (Shown::Nothing, Principal::Certificate { name, ends }) => {
+                Ok(Credential::Certificate { name: name.to_string(), ends: *ends })
             }
             (Shown::Nothing, Principal::Unknown) => Err("none"),
             (Shown::Other, _) => Err("malformed"),
             (Shown::Several, _) => Err("repeated"),
         };
         match credential.and_then(|credential| self.find(&table.borrow(), credential)) {
-            Ok(found) => Ok(found),
+            Ok(found) => {
+                caller.load.accept();
+                Ok(found)
+            }
             Err(why) => {
-                self.report(why, &caller.client, port);
+                self.report(why, &caller.from(), port);
                 Err(if why == "none" { none() } else { bad() })
             }
         }
@@ -144,10 +154,16 @@ impl Access {
         port: &'static str,
     ) -> Result<Authenticated, Refusal> {
         let Some(text) = token else { return self.authenticate(&HeaderMap::new(), caller, port) };
-        self.of_token(text.trim()).map(|(_, _, found)| found).map_err(|why| {
-            self.report(why, &caller.client, port);
-            bad()
-        })
+        match self.of_token(text.trim()) {
+            Ok((_, _, found)) => {
+                caller.load.accept();
+                Ok(found)
+            }
+            Err(why) => {
+                self.report(why, &caller.from(), port);
+                Err(bad())
+            }
+        }
     }
 
     /// Whose a credential is. The error says what is wrong with it, for operators.
@@ -168,7 +184,7 @@ impl Access {
         let found = self.find(&table.borrow(), credential.clone())?;
         match credential {
             Credential::Token { id, hash } => Ok((id, hash, found)),
-            Credential::Certificate(_) => Err("malformed"),
+            Credential::Certificate { .. } => Err("malformed"),
         }
     }
 

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use forebay_access::Table;
+use forebay_access::{Grant, Table};
 use forebay_store::Catalog;
 use forebay_types::Clock;
 use tokio::{
@@ -156,6 +156,8 @@ impl FileTokens {
 
 /// Looks at the file and the catalog from time to time. Ends when it is dropped.
 pub struct Following {
+    /// What the table is made of.
+    sources: Arc<Sources>,
     /// Makes it look at the file at once.
     now: Arc<Notify>,
     /// They look.
@@ -166,7 +168,7 @@ impl Following {
     /// Looks from now on.
     pub fn start(writer: Writer) -> Self {
         let Writer { file: mut writer, catalog, .. } = writer;
-        let now = Arc::new(Notify::new());
+        let (now, sources) = (Arc::new(Notify::new()), writer.sources.clone());
         let asked = now.clone();
         let task = tokio::spawn(async move {
             while writer.settings.tokens_file.is_some() {
@@ -184,11 +186,16 @@ impl Following {
                     Err(_) => return,
                 }
             }
-            // The certificates of the configuration stay as they are.
+            // There is no file to look at.
             std::future::pending::<()>().await;
         });
         let follow = |catalog: CatalogTokens| tokio::spawn(catalog.follow());
-        Self { now, tasks: std::iter::once(task).chain(catalog.map(follow)).collect() }
+        Self { sources, now, tasks: std::iter::once(task).chain(catalog.map(follow)).collect() }
+    }
+
+    /// The configuration, which was read again, has these certificates.
+    pub fn set_certificates(&self, certificates: Vec<(String, Vec<Grant>)>) {
+        self.sources.set_certificates(certificates);
     }
 
     /// Looks at once.

@@ -11,17 +11,17 @@ use tokio::sync::watch;
 
 /// What the table is made of.
 pub struct Sources {
-    /// Names in certificates, and what their holders may do.
-    certificates: Vec<(String, Vec<Grant>)>,
-    /// The tokens of each source.
+    /// The tokens and certificates of each source.
     tokens: Mutex<Tokens>,
     /// Those who look things up have the other end.
     table: watch::Sender<Arc<Table>>,
 }
 
-/// The tokens of each source.
+/// The tokens and certificates of each source.
 #[derive(Default)]
 struct Tokens {
+    /// Names in certificates, and what their holders may do.
+    certificates: Vec<(String, Vec<Grant>)>,
     /// Those of the file.
     file: Vec<Record>,
     /// Those of the catalog. If both have an id, that of the catalog counts: it can be revoked there.
@@ -32,12 +32,20 @@ impl Sources {
     /// With these certificates, and no tokens yet.
     pub fn new(certificates: Vec<(String, Vec<Grant>)>) -> Self {
         let table = Table::new([], certificates.iter().cloned());
-        Self { certificates, tokens: Mutex::default(), table: watch::Sender::new(Arc::new(table)) }
+        let tokens = Mutex::new(Tokens { certificates, ..Tokens::default() });
+        Self { tokens, table: watch::Sender::new(Arc::new(table)) }
     }
 
     /// Sees the newest table.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Table>> {
         self.table.subscribe()
+    }
+
+    /// The configuration has these certificates from now on.
+    pub fn set_certificates(&self, certificates: Vec<(String, Vec<Grant>)>) {
+        let mut tokens = self.lock();
+        tokens.certificates = certificates;
+        self.publish(&tokens);
     }
 
     /// The file has these tokens from now on.
@@ -57,7 +65,7 @@ impl Sources {
     /// The table is sent while the lock is held, so that an older one does not replace it.
     fn publish(&self, tokens: &Tokens) {
         let all = tokens.file.iter().chain(&tokens.catalog).cloned();
-        self.table.send_replace(Arc::new(Table::new(all, self.certificates.iter().cloned())));
+        self.table.send_replace(Arc::new(Table::new(all, tokens.certificates.iter().cloned())));
     }
 
     fn lock(&self) -> MutexGuard<'_, Tokens> {
@@ -114,7 +122,10 @@ mod tests {
         assert!(!accepted(&one) && accepted(&two));
         sources.set_file(Vec::new());
         assert!(accepted(&two));
-        let shown = Credential::Certificate("worker".to_owned());
-        assert!(table.borrow().authenticate(&shown, Timestamp::from_micros(0)).is_ok());
+        let shown = Credential::Certificate { name: "worker".to_owned(), ends: Timestamp::from_micros(1) };
+        let is_known = || table.borrow().authenticate(&shown, Timestamp::from_micros(0)).is_ok();
+        assert!(is_known());
+        sources.set_certificates(vec![("other".to_owned(), Vec::new())]);
+        assert!(!is_known() && accepted(&two), "the configuration was read again");
     }
 }

@@ -1,11 +1,6 @@
 //! Writes calls down, before they take effect and after.
 
-use std::{
-    fmt::Display,
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt::Display, net::IpAddr, sync::Arc, time::Duration};
 
 use forebay_access::{Identity, Kind as Known, Scope};
 use forebay_engine::RETRY_AFTER;
@@ -93,7 +88,7 @@ impl Auditor {
         head: &Parts,
         request: &[u8],
         caller: &Identity,
-        peer: SocketAddr,
+        peer: &str,
     ) -> Result<Option<AuditedCall>, Refusal> {
         let Some(method) = self.methods.find(head.uri.path()) else { return Ok(None) };
         // It is refused by whoever decodes it, if it is not refused here: its first message alone is served.

@@ -11,13 +11,13 @@ use tokio::sync::{Notify, watch};
 use super::Operator;
 use crate::{
     config::Config,
-    connections::ConnectionCap,
+    connections::Places,
     history::History,
     listen::{BindError, host_name, listen, reachable},
     peers::{self, Credentials, Dial, Incoming, PeerLinks, PeerServing},
     policies::{PolicyBook, Turns},
     random::{NoRandomNumbers, random},
-    tls::{ConfigSource, Live, PeerTls},
+    tls::{Beginning, Listener, Live, PeerTls, Source},
     traces::Traces,
 };
 
@@ -75,13 +75,16 @@ impl Joining {
     pub async fn listen(
         config: &Config,
         begun: Begun,
-        (cap, tls): (Arc<ConnectionCap>, Option<Arc<Live<PeerTls>>>),
+        (places, tls): (Arc<Places>, Option<Arc<Live<PeerTls>>>),
         clients_address: &str,
         http: SocketAddr,
     ) -> Result<Self, JoiningError> {
         let (listener, bound) = listen(&config.peer, "node.peer").await?;
-        let source = tls.clone().map(|live| Arc::new(move || live.current().server.clone()) as ConfigSource);
-        let incoming = Incoming::new(listener, cap, source, config.load.timeouts.handshake);
+        let source = tls.clone();
+        let source =
+            source.map(|live| Source::new(live, |tls| (tls.server.clone(), Some(tls.nodes.clone()))));
+        let beginning = Beginning { tls: source, http2: true, limit: config.load.timeouts.handshake };
+        let incoming = Incoming(Listener::new(listener, places, beginning));
         let host_name = host_name();
         let name = match &config.name {
             Some(name) => name.clone(),

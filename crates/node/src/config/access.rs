@@ -54,8 +54,22 @@ pub(super) fn access(
     AccessSettings { tokens_file, catalog_tokens, bootstrap_token_file, certificates }
 }
 
-/// What strangers may do who reach these ports from other machines, one sentence each.
-pub(super) fn exposed(ports: [(&str, &str); 2], tls: &TlsSettings, access: &AccessSettings) -> Vec<String> {
+/// What strangers may do who reach these ports from other machines, one sentence each. `peer`: the port for
+/// other nodes, if there are any.
+pub(super) fn exposed(
+    ports: [(&str, &str); 2],
+    peer: Option<&str>,
+    tls: &TlsSettings,
+    access: &AccessSettings,
+) -> Vec<String> {
+    let of_nodes = peer.filter(|address| tls.peer.is_none() && !is_loopback(address)).map(|address| {
+        let what = "who is on the way to it reads the cluster's secret, with which everything may be done";
+        format!("there is no TLS (tls.peer_cert_file) for other nodes at {address}: {what}")
+    });
+    of_clients(ports, tls, access).into_iter().chain(of_nodes).collect()
+}
+
+fn of_clients(ports: [(&str, &str); 2], tls: &TlsSettings, access: &AccessSettings) -> Vec<String> {
     let reached = ports.iter().filter(|(_, address)| !is_loopback(address));
     let reached: Vec<_> = reached.map(|(name, address)| format!("{name} at {address}")).collect();
     if reached.is_empty() {
@@ -76,7 +90,9 @@ impl Config {
     /// Asks for credentials, with the tokens of a file.
     pub fn set_tokens_file(&mut self, path: PathBuf) {
         self.access.tokens_file = Some(path);
-        self.exposed = exposed([("gRPC", &self.grpc), ("HTTP", &self.http)], &self.tls, &self.access);
+        let ports = [("gRPC", self.grpc.as_str()), ("HTTP", self.http.as_str())];
+        let peer = self.catalog.is_some().then_some(self.peer.as_str());
+        self.exposed = exposed(ports, peer, &self.tls, &self.access);
     }
 }
 
@@ -114,6 +130,29 @@ mod tests {
         assert_eq!(errors(&format!("{outside}{access}")).len(), 1);
         assert!(errors(&format!("{outside}{tls}\n{access}")).is_empty());
         assert!(errors("").is_empty());
+    }
+
+    #[test]
+    fn the_secret_of_the_cluster_does_not_cross_a_network_in_plain_text_unless_that_is_wanted() {
+        let with = |peer: &str, more: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let secret = folder.path().join("secret");
+            std::fs::write(&secret, "a-secret-of-20-bytes").unwrap();
+            errors(&format!(
+                "[node]\npeer = \"{peer}\"\npeer_secret_file = \"{}\"\n{more}\n\
+                 [catalog]\nurl = \"sqlite://catalog.db\"",
+                secret.display()
+            ))
+        };
+        let found = with("0.0.0.0:7422", "");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("there is no TLS (tls.peer_cert_file) for other nodes at 0.0.0.0:7422"));
+        assert!(found[0].contains("`insecure = true` under [node]"), "{found:?}");
+        assert!(with("0.0.0.0:7422", "insecure = true").is_empty());
+        assert!(with("127.0.0.1:7422", "").is_empty());
+        let tls = "[tls]\npeer_cert_file = \"c\"\npeer_key_file = \"k\"\npeer_ca_file = \"a\"";
+        assert!(with("0.0.0.0:7422", tls).is_empty());
+        assert!(errors("[node]\npeer = \"0.0.0.0:7422\"").is_empty(), "there are no other nodes");
     }
 
     #[test]

@@ -26,6 +26,8 @@ use super::{
 };
 use crate::grpc::{LoadLimits, RequestRules};
 
+/// Anybody can make HTTP/2 warn of what they send, as often as they like.
+const LOG_DEFAULT: &str = "info,h2=error";
 /// How long load balancers have to notice that a node stops.
 const DRAIN_DEFAULT: Duration = Duration::from_secs(5);
 /// How old what the pages show may be.
@@ -71,7 +73,8 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
     let tls = tls(file.tls, errors);
     let traces = traces(file.traces, errors);
     let access = access(file.access, &tls, catalog.is_some(), errors);
-    let exposed = exposed([("gRPC", &grpc), ("HTTP", &http)], &tls, &access);
+    let of_nodes = catalog.is_some().then_some(peer.as_str());
+    let exposed = exposed([("gRPC", &grpc), ("HTTP", &http)], of_nodes, &tls, &access);
     refuse(&exposed, node.insecure.unwrap_or(false), errors);
     let shards = shards(file.shards, catalog.is_some(), errors);
     Config {
@@ -93,6 +96,7 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         grpc_connections: node.grpc_connections,
         http_connections: node.http_connections,
         peer_connections: node.peer_connections,
+        connections_per_address: node.connections_per_address,
         tls,
         traces,
         access,
@@ -138,6 +142,7 @@ fn connections(keys: &Node, load: &mut LoadLimits, errors: &mut Vec<String>) {
         (keys.grpc_connections == Some(0), "grpc_connections must not be 0"),
         (keys.http_connections == Some(0), "http_connections must not be 0"),
         (keys.peer_connections == Some(0), "peer_connections must not be 0"),
+        (keys.connections_per_address == Some(0), "connections_per_address must not be 0"),
         (timeouts.handshake < second, "handshake_timeout_ms must be at least 1000"),
         (load.body_timeout < second, "body_timeout_ms must be at least 1000"),
         (timeouts.idle < second, "idle_timeout_ms must be at least 1000"),
@@ -349,7 +354,7 @@ fn shards(listed: Vec<Shard>, has_catalog: bool, errors: &mut Vec<String>) -> Ve
 }
 
 fn log(given: Option<String>, errors: &mut Vec<String>) -> String {
-    let directives = given.unwrap_or_else(|| "info".to_owned());
+    let directives = given.unwrap_or_else(|| LOG_DEFAULT.to_owned());
     if let Err(wrong) = log_filter(&directives) {
         errors.push(format!("node.log (or RUST_LOG) is not a valid log filter: {wrong}"));
     }

@@ -42,7 +42,7 @@ const COMMAND_LINE: [&str; 12] = [
 const DEVELOPMENT: [&str; 4] = ["bin", "test_", "e2e_", "sim_"];
 
 /// The keys of `[node]` that variables set.
-const NODE_KEYS: [&str; 24] = [
+const NODE_KEYS: [&str; 25] = [
     "grpc",
     "http",
     "advertise",
@@ -59,6 +59,7 @@ const NODE_KEYS: [&str; 24] = [
     "grpc_connections",
     "http_connections",
     "peer_connections",
+    "connections_per_address",
     "handshake_timeout_ms",
     "body_timeout_ms",
     "status_age_ms",

@@ -73,6 +73,8 @@ pub struct Node {
     pub http_connections: Option<usize>,
     /// Connections of other nodes.
     pub peer_connections: Option<usize>,
+    /// Connections of one address without a credential, at each port.
+    pub connections_per_address: Option<usize>,
     /// How long a connection may take to begin, and an HTTP request to arrive.
     pub handshake_timeout_ms: Option<u64>,
     /// How long nothing of a request may arrive.

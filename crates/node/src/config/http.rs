@@ -3,7 +3,7 @@
 use http::Uri;
 
 use super::file::HttpKeys;
-use crate::http::{Grafana, Network};
+use crate::{connections::Network, http::Grafana};
 
 /// Who may use the HTTP port.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,7 +13,8 @@ pub struct HttpAccess {
     pub hosts: Vec<String>,
     /// Origins whose web pages may make calls, as in `https://app.example.com`.
     pub cors_origins: Vec<String>,
-    /// Proxies whose `X-Forwarded-For` says where logins come from.
+    /// Proxies whose `X-Forwarded-For` says where requests come from. No port bounds their connections as those
+    /// of one address.
     pub trusted_proxies: Vec<Network>,
     /// What links to Grafana are made from. `None`: pages have none.
     pub grafana: Option<Grafana>,

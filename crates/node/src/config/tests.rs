@@ -230,7 +230,7 @@ fn a_senseless_log_filter_is_refused_wherever_it_comes_from() {
     // RUST_LOG overrides it.
     assert_eq!(parse(&text, &[("RUST_LOG", "warn"), ("FOREBAY_LOG", "debug")], vec![]).unwrap().log, "warn");
     assert!(parse(SHARD, &[("RUST_LOG", "x=loud")], vec![]).err().unwrap()[0].contains("RUST_LOG"));
-    assert_eq!(parse(SHARD, &[("RUST_LOG", "")], vec![]).unwrap().log, "info");
+    assert_eq!(parse(SHARD, &[("RUST_LOG", "")], vec![]).unwrap().log, "info,h2=error");
 }
 
 #[test]

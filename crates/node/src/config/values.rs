@@ -59,6 +59,8 @@ pub struct Config {
     pub http_connections: Option<usize>,
     /// The most connections of other nodes; `None`: as many as file descriptors allow, up to 256.
     pub peer_connections: Option<usize>,
+    /// Connections of one address without a credential, at each port; `None`: a quarter of the port's.
+    pub connections_per_address: Option<usize>,
     /// The certificates.
     pub tls: TlsSettings,
     /// Where spans go. `None`: there are none.

@@ -10,7 +10,7 @@ const CLIENT_BYTES_MAX: usize = 100;
 
 /// From where a call comes.
 pub fn of<T>(request: &Request<T>) -> CallerFrom {
-    let peer = request.extensions().get::<Caller>().map(|caller| caller.client.to_string());
+    let peer = request.extensions().get::<Caller>().map(Caller::from);
     let client = request.metadata().get("user-agent").and_then(|value| value.to_str().ok());
     CallerFrom { peer: peer.unwrap_or_default(), client: shortened(client.unwrap_or_default()) }
 }

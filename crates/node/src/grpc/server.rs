@@ -23,8 +23,10 @@ use super::{
 use crate::{
     access::Access,
     audit::Auditor,
+    browsers::NoBrowsers,
+    connections::PlaceRules,
     repeats::Repeats,
-    tls::{ConfigSource, Listener},
+    tls::{Beginning, Listener, Source},
     traces::Traces,
 };
 
@@ -79,13 +81,13 @@ type Layers = (Arc<Access>, (Arc<Auditor>, Arc<Repeats>), Option<Traces>);
 /// TLS or without. Health checks answer not serving at first.
 pub async fn serve(
     listener: TcpListener,
-    tls: Option<ConfigSource>,
+    tls: Option<Source>,
     queue: Queue,
     admin: Admin,
-    limits: LoadLimits,
+    (limits, rules): (LoadLimits, PlaceRules),
     (access, (audit, repeats), traces): Layers,
 ) -> Result<Serving, ReflectionError> {
-    let load = Arc::new(AdmissionLoad::new(&limits));
+    let load = Arc::new(AdmissionLoad::with(&limits, &rules));
     let decode = queue.rules.limits.request_bytes + DECODE_HEADROOM_BYTES;
     // Enough room for a message to be refused with the name of its field.
     let members = 2 * queue.rules.limits.members + 100;
@@ -123,10 +125,12 @@ pub async fn serve(
         .http2_max_local_error_reset_streams(Some(1_024))
         .http2_max_pending_accept_reset_streams(Some(20))
         .http2_max_header_list_size(8 << 10)
+        .layer(NoBrowsers::at("grpc"))
         .layer(admission)
         .add_routes(routes);
     let (shutdown, closed) = oneshot::channel::<()>();
-    let listener = Listener::new(listener, load.connections.clone(), tls, limits.timeouts.handshake);
+    let beginning = Beginning { tls, http2: true, limit: limits.timeouts.handshake };
+    let listener = Listener::new(listener, load.connections.clone(), beginning);
     let incoming = Incoming::new(listener, load.clone());
     let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, async {
         // A dropped sender means the same as a message.

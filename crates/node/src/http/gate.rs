@@ -1,7 +1,7 @@
 //! What every request of the HTTP port must pass first: it is for this node, and no foreign web page sent it
 //! to change something. Who may see a page is decided by its keeper, who makes a call with the call.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
     extract::{Request, State},
@@ -11,11 +11,11 @@ use axum::{
 
 use super::{
     connect::{self, Failure},
-    guard::{self, Keeper},
+    guard::{self, Keeper, Proxies},
     hosts::Hosts,
     origins::{self, Origins},
 };
-use crate::connections::Episodes;
+use crate::{connections::Episodes, grpc::Caller};
 
 /// Paths that tell nothing. Supervisors and load balancers ask them by any name.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
@@ -26,6 +26,8 @@ pub struct Gate {
     hosts: Hosts,
     /// Origins of which pages may make calls.
     origins: Origins,
+    /// Proxies that say truly where requests come from.
+    proxies: Proxies,
     /// Who may see which page.
     pub keeper: Arc<Keeper>,
     /// Refused requests.
@@ -33,26 +35,43 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// With these names, origins and rights.
-    pub fn new(hosts: Hosts, origins: Origins, keeper: Keeper) -> Self {
-        Self { hosts, origins, keeper: Arc::new(keeper), refused: Episodes::default() }
+    /// With these names, origins, proxies and rights.
+    pub fn new(hosts: Hosts, origins: Origins, proxies: Proxies, keeper: Keeper) -> Self {
+        Self { hosts, origins, proxies, keeper: Arc::new(keeper), refused: Episodes::default() }
     }
 
     fn check(&self, request: &Request, calls: bool) -> Result<(), Failure> {
         if !PROBES.contains(&request.uri().path()) {
             self.hosts.check(request.uri(), request.headers()).map_err(Failure::misdirected)?;
         }
-        match !calls || self.origins.may_change(request.method(), request.headers(), true) {
+        match !calls || self.origins.may_call(request.headers()) {
             true => Ok(()),
             false => Err(origins::foreign().into()),
+        }
+    }
+
+    /// A request comes from where a proxy that is believed says.
+    fn believe(&self, request: &mut Request) {
+        let Some(caller) = request.extensions().get::<Caller>() else { return };
+        let peer = caller.client.ip();
+        let client = self.proxies.client(request.headers(), peer);
+        if client != peer.to_canonical()
+            && let Some(caller) = request.extensions_mut().get_mut::<Caller>()
+        {
+            caller.client = SocketAddr::new(client, 0);
         }
     }
 }
 
 /// Lets a request pass, or answers why not.
-pub async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let calls = request.uri().path().starts_with(connect::PATHS);
-    match gate.check(&request, calls) {
+pub async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    let calls = path.starts_with(connect::PATHS);
+    let has_place = PROBES.contains(&path)
+        || !request.extensions().get::<Caller>().is_some_and(|caller| caller.load.place().is_for_probes());
+    let checked = if has_place { gate.check(&request, calls) } else { Err(Failure::crowded()) };
+    gate.believe(&mut request);
+    match checked {
         Ok(()) if calls => next.run(request).await,
         Ok(()) => guard::pass(&gate.keeper, request, next).await,
         Err(failure) => {

@@ -11,9 +11,7 @@ use tokio::sync::watch;
 use super::{
     condition::Condition, dashboard::Streams, grafana::Grafana, measured::Measured, status_cache::StatusCache,
 };
-use crate::{
-    access::Access, connections::ConnectionCap, grpc::AdmissionLoad, peers::PeerLinks, tls::Certificates,
-};
+use crate::{access::Access, connections::Places, grpc::AdmissionLoad, peers::PeerLinks, tls::Certificates};
 
 /// What every request handler reads.
 pub type State = axum::extract::State<Arc<NodeInfo>>;
@@ -27,7 +25,7 @@ pub struct NodeInfo {
     /// Reports calls and bytes in memory.
     pub load: Arc<AdmissionLoad>,
     /// Connections of other nodes, and calls on their way to them. `None`: there are no others.
-    pub peers: Option<(Arc<ConnectionCap>, Arc<PeerLinks>)>,
+    pub peers: Option<(Arc<Places>, Arc<PeerLinks>)>,
     /// The certificates of the ports.
     pub certificates: Certificates,
     /// Who may do what.

@@ -26,7 +26,7 @@ pub use connect::fuzz_json_bodies;
 pub use connect::{Connect, read_json};
 pub use gate::Gate;
 pub use grafana::Grafana;
-pub use guard::{Cookies, FormKey, Keeper, Network, Proxies, Sessions};
+pub use guard::{Cookies, FormKey, Keeper, Proxies, Sessions};
 pub use hosts::Hosts;
 pub use info::{NodeInfo, NodeStatus};
 pub use measured::Measured;

@@ -14,6 +14,8 @@ use http::{
 
 /// Where a request comes from, seen from its target.
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// What becomes of its answer.
+const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// What a page of another origin may send.
 const SENT: &str = "Content-Type, Connect-Protocol-Version, Connect-Timeout-Ms, Authorization, X-User-Agent";
 /// What it may read of an answer's head.
@@ -29,17 +31,18 @@ impl Origins {
         Self(configured.to_vec())
     }
 
-    /// Whether a request may change something, as far as its origin goes. `calls`: the listed origins may
-    /// make it too.
-    pub fn may_change(&self, method: &Method, headers: &HeaderMap, calls: bool) -> bool {
-        if matches!(*method, Method::GET | Method::HEAD) || (calls && self.listed(headers).is_some()) {
-            return true;
-        }
-        match (headers.get(SITE).map(HeaderValue::as_bytes), headers.get(ORIGIN)) {
-            (Some(site), _) => matches!(site, b"same-origin" | b"none"),
-            // Neither: no browser.
-            (None, None) => true,
-            (None, Some(origin)) => is_own(origin, headers),
+    /// Whether a request may make a call, as far as its origin goes. That is so for those that read too: they
+    /// cost, and some are written down as a look of whoever reads the page.
+    pub fn may_call(&self, headers: &HeaderMap) -> bool {
+        self.listed(headers).is_some() || is_of_no_other(headers)
+    }
+
+    /// Whether a request for a page may be served, as far as its origin goes. Links of others may lead to
+    /// pages; nothing else of others may read any, or change something.
+    pub fn may_ask(&self, method: &Method, headers: &HeaderMap) -> bool {
+        match *method {
+            Method::GET | Method::HEAD => !is_embedded(headers),
+            _ => is_of_no_other(headers),
         }
     }
 
@@ -63,6 +66,22 @@ impl Origins {
             answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READ));
         }
     }
+}
+
+/// Whether no page of another origin has sent a request.
+fn is_of_no_other(headers: &HeaderMap) -> bool {
+    match (headers.get(SITE).map(HeaderValue::as_bytes), headers.get(ORIGIN)) {
+        (Some(site), _) => matches!(site, b"same-origin" | b"none"),
+        // Neither: no browser.
+        (None, None) => true,
+        (None, Some(origin)) => is_own(origin, headers),
+    }
+}
+
+/// Whether a page of another site asks for something that it shows or runs, such as an image.
+fn is_embedded(headers: &HeaderMap) -> bool {
+    let says = |name: &HeaderName| headers.get(name).map(HeaderValue::as_bytes);
+    says(&SITE) == Some(b"cross-site") && says(&MODE).is_some_and(|mode| mode != b"navigate")
 }
 
 /// Whether a page of this node has sent a request. Browsers say so of everything that changes something, and
@@ -134,9 +153,9 @@ mod tests {
         ] {
             let given = headers(&given);
             assert!(!is_own_page(&given), "{given:?}");
-            assert_eq!(origins().may_change(&Method::POST, &given, false), own, "{given:?}");
-            assert_eq!(origins().may_change(&Method::POST, &given, true), calls, "{given:?}");
-            assert!(origins().may_change(&Method::GET, &given, false));
+            assert_eq!(origins().may_ask(&Method::POST, &given), own, "{given:?}");
+            assert_eq!(origins().may_call(&given), calls, "{given:?}");
+            assert!(origins().may_ask(&Method::GET, &given));
         }
         for given in [
             vec![host(), site("same-origin")],
@@ -145,11 +164,26 @@ mod tests {
         ] {
             let given = headers(&given);
             assert!(is_own_page(&given), "{given:?}");
-            assert!(origins().may_change(&Method::POST, &given, false), "{given:?}");
+            assert!(origins().may_ask(&Method::POST, &given), "{given:?}");
+            assert!(origins().may_call(&given), "{given:?}");
         }
         let mut twice = headers(&[host(), site("same-origin")]);
         twice.append(SITE, HeaderValue::from_static("cross-site"));
         assert!(!is_own_page(&twice));
+    }
+
+    #[test]
+    fn links_of_others_lead_to_pages_and_nothing_else_of_them_does() {
+        let asks = |site, mode| {
+            let given = headers(&[(HOST, "localhost:7421"), (SITE, site), (MODE, mode)]);
+            (origins().may_ask(&Method::GET, &given), origins().may_call(&given))
+        };
+        assert_eq!(asks("cross-site", "navigate"), (true, false));
+        assert_eq!(asks("cross-site", "no-cors"), (false, false), "an image");
+        assert_eq!(asks("cross-site", "cors"), (false, false));
+        assert_eq!(asks("same-site", "no-cors"), (true, false));
+        assert_eq!(asks("same-origin", "cors"), (true, true));
+        assert_eq!(asks("none", "navigate"), (true, true));
     }
 
     #[test]

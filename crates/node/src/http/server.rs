@@ -4,7 +4,7 @@ use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Extension, Json, Router,
-    http::StatusCode,
+    http::{HeaderName, HeaderValue, StatusCode, header::CONNECTION},
     middleware,
     response::{IntoResponse as _, Response},
     routing::{MethodRouter, get, post},
@@ -20,9 +20,9 @@ use tokio::{
     net::TcpListener,
     sync::{oneshot, watch},
     task::{JoinHandle, JoinSet},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
-use tower::util::MapRequest;
+use tower::util::{MapRequest, MapResponse};
 
 use super::{
     assets,
@@ -34,9 +34,9 @@ use super::{
     metrics, probes,
 };
 use crate::{
-    connections::count_closed,
+    connections::{CREDENTIAL, Lifetime, Place, count_closed},
     grpc::{AdmissionLoad, Caller, ConnectionLoad},
-    tls::{Accepted, ConfigSource, Listener, Stream},
+    tls::{Accepted, Beginning, Listener, Source, Stream},
 };
 
 /// Of the head of a request.
@@ -59,7 +59,7 @@ pub struct HttpServing {
 /// Serves the pages and the calls, with TLS or without.
 pub fn serve(
     listener: TcpListener,
-    tls: Option<ConfigSource>,
+    tls: Option<Source>,
     info: Arc<NodeInfo>,
     connect: Connect,
     gate: Gate,
@@ -67,7 +67,8 @@ pub fn serve(
 ) -> HttpServing {
     let upkeep = tokio::spawn(metrics::upkeep(info.metrics.recorder.clone()));
     let (load, calls, connect) = (info.load.clone(), connect.calls().clone(), Arc::new(connect));
-    let listener = Listener::new(listener, load.http_connections.clone(), tls, header_timeout);
+    let beginning = Beginning { tls, http2: false, limit: header_timeout };
+    let listener = Listener::new(listener, load.http_connections.clone(), beginning);
     let pages = PAGES.iter().filter_map(|(path, ..)| Some((*path, page_handler(path)?)));
     let forms = FORMS.iter().filter_map(|(path, _)| Some((*path, form_handler(path)?)));
     let router = pages
@@ -126,9 +127,9 @@ async fn accept(
             Some(_) = connections.join_next() => continue,
             accepted = poll_fn(|context| listener.poll_accept(context)) => accepted,
         };
-        let Accepted { stream, principal, client, open } = accepted;
-        let load = Arc::new(ConnectionLoad::new(&load.limits, open));
-        let peer = Peer { stream, caller: Caller { load, principal, client } };
+        let Accepted { stream, principal, client, lifetime } = accepted;
+        let load = Arc::new(ConnectionLoad::new(&load.limits, lifetime.place().clone()));
+        let peer = Peer { stream, lifetime, caller: Caller { load, principal, client } };
         connections.spawn(connection(peer, router.clone(), header_timeout, stopped.clone()));
     }
     drop((listener, stop));
@@ -139,23 +140,46 @@ async fn accept(
 struct Peer {
     /// Its bytes.
     stream: Stream,
-    /// Whose requests they are. It counts the connection.
+    /// Tells when it ends.
+    lifetime: Lifetime,
+    /// Whose requests they are.
     caller: Caller,
+}
+
+/// Tells a client how long it may send the next request over its connection, a second less than the server
+/// waits for it: else a proxy or a pool sends into a connection that is closing.
+fn keeps(place: &Place, age: Duration, idle: Duration) -> Option<(HeaderName, HeaderValue)> {
+    let left = CONNECTION_AGE_MAX.saturating_sub(age).min(idle).as_secs().saturating_sub(1);
+    match left {
+        0 => Some((CONNECTION, HeaderValue::from_static("close"))),
+        // Whoever has shown no credential is not kept.
+        _ if place.is_accepted() => {
+            let value = HeaderValue::try_from(format!("timeout={left}")).ok()?;
+            Some((HeaderName::from_static("keep-alive"), value))
+        }
+        _ => None,
+    }
 }
 
 /// Serves one connection.
 async fn connection(
-    Peer { stream, caller }: Peer,
+    Peer { stream, mut lifetime, caller }: Peer,
     router: Router,
     header_timeout: Duration,
     mut stopped: watch::Receiver<()>,
 ) {
-    let load = caller.load.clone();
+    let (load, place, began) = (caller.load.clone(), caller.load.clone(), Instant::now());
     let service = MapRequest::new(router, move |mut request: Request<Incoming>| {
         caller.load.begin();
         request.extensions_mut().insert(caller.principal.clone());
         request.extensions_mut().insert(caller.clone());
         request
+    });
+    let service = MapResponse::new(service, move |mut response: Response| {
+        if let Some((name, value)) = keeps(place.place(), began.elapsed(), header_timeout) {
+            response.headers_mut().insert(name, value);
+        }
+        response
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -165,6 +189,11 @@ async fn connection(
     let mut served = pin!(served);
     let ended = tokio::select! {
         ended = &mut served => Some(ended),
+        why = poll_fn(|context| lifetime.poll_end(context)) => match why {
+            // What is being answered comes to its end.
+            CREDENTIAL => None,
+            _ => return,
+        },
         // The sender is dropped when the port is closed.
         _ = stopped.changed() => None,
         () = sleep(CONNECTION_AGE_MAX) => None,
@@ -173,8 +202,11 @@ async fn connection(
         Some(ended) => ended,
         None => {
             served.as_mut().graceful_shutdown();
-            // Who does not read its last answer is cut off.
-            timeout(LAST_ANSWER_TIMEOUT, served).await.unwrap_or(Ok(()))
+            tokio::select! {
+                // Who does not read its last answer is cut off.
+                ended = timeout(LAST_ANSWER_TIMEOUT, served) => ended.unwrap_or(Ok(())),
+                _ = poll_fn(|context| lifetime.poll_end(context)) => return,
+            }
         }
     };
     if ended.is_err_and(|error| error.is_timeout()) {
@@ -208,6 +240,7 @@ async fn status(state: State) -> Json<NodeStatus> {
 
 #[cfg(test)]
 mod tests {
+    use forebay_types::Timestamp;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::TcpStream,
@@ -226,16 +259,34 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_client_is_told_how_long_its_connection_is_kept() {
+        let node = AdmissionLoad::new(&LoadLimits::default());
+        let load = ConnectionLoad::open_at(&node, &node.http_connections).unwrap();
+        let seconds = Duration::from_secs;
+        let told = |age| keeps(load.place(), seconds(age), seconds(10)).map(|(_, value)| value);
+        assert_eq!(told(0), None, "no credential was accepted");
+        load.accept();
+        assert_eq!(told(0).unwrap(), "timeout=9");
+        assert_eq!(told(54).unwrap(), "timeout=5");
+        for age in [59, 60, 100] {
+            assert_eq!(told(age).unwrap(), "close", "{age}");
+        }
+    }
+
     #[tokio::test]
     async fn every_handler_knows_who_asks() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, from) = listener.accept().await.unwrap();
         let node = AdmissionLoad::new(&LoadLimits::default());
-        let open = node.http_connections.open().unwrap();
-        let load = Arc::new(ConnectionLoad::new(&node.limits, open));
-        let principal = Principal::Certificate { name: "a.example".into() };
-        let peer = Peer { stream: Stream::Plain(stream), caller: Caller { load, principal, client: from } };
+        let (place, displaced) = node.http_connections.enter(from.ip()).unwrap();
+        let lifetime = Lifetime::new(Arc::new(place), displaced);
+        let load = Arc::new(ConnectionLoad::new(&node.limits, lifetime.place().clone()));
+        let ends = Timestamp::from_micros(7);
+        let principal = Principal::Certificate { name: "a.example".into(), ends };
+        let caller = Caller { load, principal, client: from };
+        let peer = Peer { stream: Stream::plain(stream), lifetime, caller };
         let who = async |Extension(principal): Extension<Principal>| format!("{principal:?}");
         let router = Router::new().route("/", get(who));
         let (_stop, stopped) = watch::channel(());
@@ -243,6 +294,6 @@ mod tests {
         client.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
         let mut answer = String::new();
         client.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.ends_with("Certificate { name: \"a.example\" }"), "{answer}");
+        assert!(answer.contains("Certificate { name: \"a.example\""), "{answer}");
     }
 }

@@ -2,18 +2,22 @@
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use forebay_types::ClusterId;
 use subtle::{Choice, ConstantTimeEq as _};
+use tokio::time::Instant;
 use tonic::{
     Code, Request, Status,
     metadata::{MetadataMap, MetadataValue},
     service::Interceptor,
 };
 
-use crate::config::Secret;
+use crate::{
+    config::Secret,
+    connections::{Place, Stage},
+};
 
 /// The cluster's id, in hexadecimal digits.
 const CLUSTER: &str = "forebay-cluster";
@@ -96,7 +100,7 @@ impl Interceptor for AddCredentials {
     }
 }
 
-/// Checks the credentials of the calls to a server.
+/// Checks the credentials of the calls to a server. The connection of one that has them keeps its place.
 #[derive(Debug, Clone)]
 pub struct CheckCredentials {
     /// The cluster's.
@@ -126,9 +130,14 @@ impl CheckCredentials {
 
 impl Interceptor for CheckCredentials {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
+        let place = request.extensions().get::<Arc<Place>>().cloned();
+        let reach = |stage| place.iter().for_each(|place| place.reach(stage));
+        reach(Stage::Called);
         let checked = self.credentials.check(request.metadata());
-        if checked.as_ref().is_err_and(|status| status.code() == Code::Unauthenticated) {
-            self.log_wrong_secret();
+        match &checked {
+            Ok(()) => reach(Stage::Accepted),
+            Err(status) if status.code() == Code::Unauthenticated => self.log_wrong_secret(),
+            Err(_) => {}
         }
         checked.map(|()| request)
     }

@@ -24,6 +24,7 @@ use tokio::{
 use tonic::{Request, Response, Status, service::interceptor::InterceptedService, transport::Server};
 
 use crate::{
+    browsers::NoBrowsers,
     history::History,
     traces::{Traces, forwarded},
 };
@@ -37,6 +38,8 @@ use super::{
 
 /// Calls of one peer at once.
 const CALLS_PER_CONNECTION: u32 = 1_024;
+/// The headers of a call: the credentials, and a trace.
+const HEADERS_BYTES_MAX: u32 = 8 << 10;
 /// How often a connection is checked, and how long the other side may take to answer that.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// The largest call that is passed on: a client's largest request, with the limits at their highest, and what
@@ -264,6 +267,8 @@ pub fn serve(
         .http2_keepalive_timeout(Some(KEEPALIVE))
         .initial_stream_window_size(WINDOWS.0)
         .initial_connection_window_size(WINDOWS.1)
+        .http2_max_header_list_size(HEADERS_BYTES_MAX)
+        .layer(NoBrowsers::at("peer"))
         .add_service(service);
     let (shutdown, closed) = oneshot::channel::<()>();
     let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, async {

@@ -61,6 +61,13 @@ pub struct Contents {
     ca: Option<Vec<u8>>,
 }
 
+impl Contents {
+    /// Whether the authorities are the same.
+    pub fn has_authorities_of(&self, other: &Self) -> bool {
+        self.ca == other.ca
+    }
+}
+
 /// The same, understood and checked.
 pub struct Parsed {
     /// The certificate, those between it and its authority, and its key.

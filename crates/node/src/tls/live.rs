@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use forebay_types::Timestamp;
+use tokio::sync::watch;
 
 use super::files::{Contents, Files, Parsed, TlsError};
 
@@ -10,7 +11,8 @@ use super::files::{Contents, Files, Parsed, TlsError};
 type Build<T> = dyn Fn(&Files, &Parsed, Timestamp) -> Result<T, TlsError> + Send + Sync;
 
 /// The settings of one or more ports, which follow their files. A handshake takes those that are in use when
-/// it begins; connections that are open are left alone.
+/// it begins. Connections that are open stay open, but for those whose certificates have no authority any
+/// more.
 pub struct Live<T> {
     /// Where they come from.
     files: Files,
@@ -22,6 +24,8 @@ pub struct Live<T> {
     current: RwLock<Arc<T>>,
     /// What is known of the files.
     seen: Mutex<Seen>,
+    /// Changes with the authorities of those at the other end.
+    authorities: watch::Sender<()>,
 }
 
 /// What is known of the files.
@@ -71,12 +75,18 @@ impl<T> Live<T> {
         let parsed = files.parse(&contents, now)?;
         let current = RwLock::new(Arc::new(build(&files, &parsed, now)?));
         let seen = Mutex::new(Seen { contents, ends: parsed.ends, trouble: None });
-        Ok(Arc::new(Self { files, listeners, build: Box::new(build), current, seen }))
+        let (build, authorities) = (Box::new(build), watch::Sender::default());
+        Ok(Arc::new(Self { files, listeners, build, current, seen, authorities }))
     }
 
     /// The settings in use.
     pub fn current(&self) -> Arc<T> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells of other authorities of those at the other end, once they are in use.
+    pub fn authorities(&self) -> watch::Receiver<()> {
+        self.authorities.subscribe()
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -107,7 +117,11 @@ impl<T: Send + Sync> Watched for Live<T> {
             Ok(None) => Look::Same,
             Ok(Some((contents, ends, renewed))) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(renewed);
+                let others = !contents.has_authorities_of(&seen.contents);
                 *seen = Seen { contents, ends, trouble: None };
+                if others {
+                    self.authorities.send_replace(());
+                }
                 Look::Renewed
             }
             Err(error) if seen.trouble.as_ref() == Some(&error) => Look::Same,

@@ -2,7 +2,8 @@
 //!
 //! `files.rs` reads and checks a certificate, its key and an authority. `server.rs` and `peer.rs` make the
 //! settings of the ports of them. `live.rs` holds what is in use, and takes over what the files say anew.
-//! `reload.rs` looks at the files from time to time. `listener.rs` accepts connections.
+//! `reload.rs` looks at the files from time to time. `listener/` accepts connections, by what `source.rs` says that
+//! their ports show and ask for; `preface.rs` reads how those of HTTP/2 begin.
 
 mod certificate;
 mod failure;
@@ -10,11 +11,13 @@ mod files;
 mod listener;
 mod live;
 mod peer;
+mod preface;
 mod principal;
 mod probe;
 mod reload;
 mod server;
 mod settings;
+mod source;
 mod stream;
 #[cfg(test)]
 mod testing;
@@ -22,11 +25,12 @@ mod testing;
 pub use certificate::end_of as end_of_certificate;
 pub use files::TlsError;
 pub(crate) use files::provider;
-pub use listener::{Accepted, ConfigSource, Listener};
+pub use listener::{Accepted, Beginning, Listener};
 pub use live::Live;
 pub use peer::PeerTls;
 pub use principal::Principal;
 pub use probe::answers;
 pub use reload::{CertificateState, Certificates, Reloading};
 pub use settings::{ClientAuth, PeerTlsFiles, ServerTlsFiles, TlsSettings};
+pub use source::Source;
 pub use stream::Stream;

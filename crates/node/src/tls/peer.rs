@@ -35,6 +35,8 @@ use super::{
 pub struct PeerTls {
     /// Of the port for other nodes.
     pub server: Arc<ServerConfig>,
+    /// Checks the certificates of nodes.
+    pub nodes: Arc<dyn ClientCertVerifier>,
     /// Of connections to other nodes.
     client: TlsConnector,
     /// A name that every node's certificate has.
@@ -78,8 +80,13 @@ impl PeerTls {
             .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(parsed.certified.clone())));
         client.alpn_protocols = vec![HTTP2.to_vec()];
         client.resumption = Resumption::disabled();
-        let server = server_config(files, parsed, Some(verifier), HTTP2)?;
-        Ok(Self { server: Arc::new(server), client: TlsConnector::from(Arc::new(client)), name })
+        let server = server_config(files, parsed, Some(verifier.clone()), HTTP2)?;
+        Ok(Self {
+            server: Arc::new(server),
+            nodes: verifier,
+            client: TlsConnector::from(Arc::new(client)),
+            name,
+        })
     }
 
     /// Secures a connection to the node at `host`, a name or an address without brackets.

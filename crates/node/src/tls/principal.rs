@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use forebay_types::Timestamp;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use super::certificate;
@@ -16,13 +17,18 @@ pub enum Principal {
     Certificate {
         /// The certificate's first URI among the alternative names, or else its first DNS name.
         name: Arc<str>,
+        /// When the certificate ends.
+        ends: Timestamp,
     },
 }
 
 impl Principal {
     /// Who has shown these certificates in a handshake that succeeded. The first is the own one.
-    pub fn of(shown: Option<&[CertificateDer<'_>]>) -> Self {
-        let name = shown.and_then(<[_]>::first).and_then(certificate::name);
-        name.map_or(Self::Unknown, |name| Self::Certificate { name: name.into() })
+    pub fn of(shown: &[CertificateDer<'_>]) -> Self {
+        let read = |own| Some((certificate::name(own)?, certificate::validity(own)?.ends));
+        match shown.first().and_then(read) {
+            Some((name, ends)) => Self::Certificate { name: name.into(), ends },
+            None => Self::Unknown,
+        }
     }
 }

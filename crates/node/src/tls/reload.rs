@@ -7,11 +7,11 @@ use tokio::{sync::Notify, task::JoinHandle};
 
 use super::{
     files::{TlsError, time},
-    listener::ConfigSource,
     live::{Live, Look, Watched},
     peer::PeerTls,
     server::ServerTls,
     settings::TlsSettings,
+    source::Source,
 };
 
 /// How often the files are looked at.
@@ -55,15 +55,13 @@ impl Certificates {
     }
 
     /// Of the gRPC port. `None`: it has no TLS.
-    pub fn grpc(&self) -> Option<ConfigSource> {
-        let live = self.server.clone()?;
-        Some(Arc::new(move || live.current().grpc.clone()))
+    pub fn grpc(&self) -> Option<Source> {
+        Some(Source::new(self.server.clone()?, |tls| (tls.grpc.clone(), tls.clients.clone())))
     }
 
     /// Of the HTTP port. `None`: it has no TLS.
-    pub fn http(&self) -> Option<ConfigSource> {
-        let live = self.server.clone()?;
-        Some(Arc::new(move || live.current().http.clone()))
+    pub fn http(&self) -> Option<Source> {
+        Some(Source::new(self.server.clone()?, |tls| (tls.http.clone(), tls.clients.clone())))
     }
 
     /// Between nodes. `None`: there is no TLS.

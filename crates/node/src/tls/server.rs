@@ -27,6 +27,8 @@ pub struct ServerTls {
     pub grpc: Arc<ServerConfig>,
     /// Of the HTTP port.
     pub http: Arc<ServerConfig>,
+    /// Checks the certificates of clients. `None`: they show none.
+    pub clients: Option<Arc<dyn ClientCertVerifier>>,
 }
 
 impl ServerTls {
@@ -54,7 +56,7 @@ impl ServerTls {
             }
         };
         let with = |protocol| Ok(Arc::new(server_config(files, parsed, verifier.clone(), protocol)?));
-        Ok(Self { grpc: with(HTTP2)?, http: with(HTTP1)? })
+        Ok(Self { grpc: with(HTTP2)?, http: with(HTTP1)?, clients: verifier.clone() })
     }
 }
 

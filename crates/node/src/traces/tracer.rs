@@ -65,11 +65,13 @@ impl Traces {
         (Self(provider.tracer("forebay")), spans, sender)
     }
 
-    /// The span of a call of a client. `None`: it is not recorded.
-    pub fn of_call(&self, system: System, path: &str, headers: &HeaderMap) -> Option<CallSpan> {
+    /// The span of a call of a client. `None`: it is not recorded. `known`: its caller is, and so may choose
+    /// whether it is recorded. Anybody could have spans made else.
+    pub fn of_call(&self, system: System, path: &str, headers: &HeaderMap, known: bool) -> Option<CallSpan> {
         let method = method(path)?;
         let name = if method == OTHER { system.name() } else { method };
-        self.begin(system, (name, method), context::of_headers(headers))
+        let parent = known.then(|| context::of_headers(headers)).flatten();
+        self.begin(system, (name, method), parent)
     }
 
     fn begin(
@@ -141,7 +143,7 @@ mod tests {
         if !parent.is_empty() {
             headers.insert("traceparent", parent.parse().unwrap());
         }
-        traces.of_call(system, &format!("/{ENQUEUE}"), &headers)
+        traces.of_call(system, &format!("/{ENQUEUE}"), &headers, true)
     }
 
     fn attribute<'a>(span: &'a SpanData, name: &str) -> Option<&'a Value> {
@@ -163,6 +165,12 @@ mod tests {
         assert_eq!(attribute(&span, "rpc.method"), Some(&ENQUEUE.into()));
         assert_eq!(attribute(&span, "rpc.response.status_code"), Some(&"OK".into()));
         assert!(attribute(&span, "error.type").is_none() && span.status == SpanStatus::Unset);
+        let headers = HeaderMap::from_iter([(
+            http::header::HeaderName::from_static("traceparent"),
+            PARENT.parse().unwrap(),
+        )]);
+        let of_nobody = never.of_call(System::Grpc, &format!("/{ENQUEUE}"), &headers, false);
+        assert!(of_nobody.is_none(), "a caller that is refused chooses nothing");
         let (always, _spans, _) = Traces::new(1.0, "n");
         assert!(begin(&always, System::Grpc, "").is_some() && begin(&always, System::Grpc, "00-x").is_some());
         assert!(begin(&always, System::Grpc, &PARENT.replace("-01", "-00")).is_none());

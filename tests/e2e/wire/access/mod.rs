@@ -6,6 +6,7 @@ mod pages;
 mod request_ids;
 mod rights_end;
 mod rotation;
+mod strangers;
 mod table;
 mod token_ends;
 

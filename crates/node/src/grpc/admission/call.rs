@@ -18,6 +18,7 @@ use super::{
     answer_bytes::{AnswerCharge, STREAM_BYTES},
     load::{AdmissionLoad, ConnectionLoad, Full, overloaded},
     request_bytes::RequestCharge,
+    wire,
 };
 use crate::grpc::status;
 
@@ -70,7 +71,7 @@ impl Call {
         connection: &Arc<ConnectionLoad>,
         answer: &Arc<AnswerCharge>,
     ) -> Result<Self, Refusal> {
-        let allowed = timeout(headers).unwrap_or(CALL_TIMEOUT_MAX).min(CALL_TIMEOUT_MAX);
+        let allowed = wire::timeout(headers)?.unwrap_or(CALL_TIMEOUT_MAX).min(CALL_TIMEOUT_MAX);
         if allowed < CALL_TIMEOUT_MIN {
             let message = format!("the deadline is less than {CALL_TIMEOUT_MIN:?} away; allow more time");
             return Err(Refusal::new(Reason::DeadlineExceeded, message));
@@ -176,23 +177,6 @@ impl Drop for Held {
     }
 }
 
-/// The header `grpc-timeout`: up to 8 digits and a unit. A malformed one counts as absent.
-fn timeout(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get("grpc-timeout")?.to_str().ok()?;
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let valid = (1..=8).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let number: u64 = digits.parse().ok().filter(|_| valid)?;
-    Some(match unit {
-        "H" => Duration::from_secs(number * 3_600),
-        "M" => Duration::from_secs(number * 60),
-        "S" => Duration::from_secs(number),
-        "m" => Duration::from_millis(number),
-        "u" => Duration::from_micros(number),
-        "n" => Duration::from_nanos(number),
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,23 +184,6 @@ mod tests {
 
     fn headers(timeout: &str) -> HeaderMap {
         HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), timeout.parse().unwrap())])
-    }
-
-    #[test]
-    fn a_timeout_has_digits_and_a_unit() {
-        for (text, expected) in [
-            ("5m", Some(Duration::from_millis(5))),
-            ("99999999H", Some(Duration::from_secs(99_999_999 * 3_600))),
-            ("1S", Some(Duration::from_secs(1))),
-            ("123456789S", None),
-            ("S", None),
-            ("+1S", None),
-            ("1", None),
-            ("1x", None),
-        ] {
-            assert_eq!(timeout(&headers(text)), expected, "{text}");
-        }
-        assert_eq!(timeout(&HeaderMap::new()), None);
     }
 
     fn admit(

@@ -1,8 +1,6 @@
 //! Middleware around every call: its deadline, the limits on calls and on bytes in memory, and the metrics.
-//! A refusal that tonic made by itself gets its error details here.
 
 use std::{
-    net::SocketAddr,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -15,18 +13,20 @@ use forebay_types::{Reason, Refusal};
 use http::{Request, Response};
 use http_body_util::Full;
 use tokio::time::{Instant, timeout_at};
-use tonic::{Code, Status, body::Body};
+use tonic::body::Body;
 use tower::{Layer, Service};
 
 use super::{
     answer_bytes::{self, AnswerCharge},
     call::Call,
     connection::Caller,
-    load::{AdmissionLoad, ConnectionLoad, overloaded},
+    details::add_details,
+    load::AdmissionLoad,
     measured::Measured,
     message_members, once,
     rights::Rights,
     side_call::{Lasting, SideCall},
+    wire,
 };
 use crate::{
     access::Access,
@@ -138,9 +138,22 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Some(caller) = request.extensions().get::<Caller>().cloned() else {
+            let refusal = Refusal::new(Reason::Overloaded, "the call has no connection of this server");
+            return refuse(&refusal);
+        };
+        caller.load.begin();
+        let rights = match of_call(request.uri().path()) {
+            Needs::Nothing => Ok(None),
+            _ => Rights::of(&self.access, &request, &caller).map(Some),
+        };
         let traces = self.traces.as_ref().filter(|_| request.extensions().get::<Seen>().is_none());
-        let span = traces.and_then(|it| it.of_call(System::Grpc, request.uri().path(), request.headers()));
-        let answer = self.admit(request);
+        let (path, headers, known) = (request.uri().path(), request.headers(), rights.is_ok());
+        let span = traces.and_then(|it| it.of_call(System::Grpc, path, headers, known));
+        let answer = match wire::check_head(headers) {
+            Ok(()) => self.admit(request, caller, rights),
+            Err(refusal) => refuse(&refusal),
+        };
         match span {
             Some(span) => Box::pin(span.around(answer, Outcome::of_response)),
             None => answer,
@@ -154,24 +167,22 @@ where
     S::Future: Send,
     S::Error: Send,
 {
-    /// Lets a call in, and has it served.
-    fn admit(&mut self, mut request: Request<Body>) -> ResponseFuture<S::Error> {
-        let Some(caller) = request.extensions().get::<Caller>().cloned() else {
-            let refusal = Refusal::new(Reason::Overloaded, "the call has no connection of this server");
-            return Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http())));
+    /// Lets a call in, and has it served. `rights`: those that it needs. `None`: it needs none.
+    fn admit(
+        &mut self,
+        mut request: Request<Body>,
+        caller: Caller,
+        rights: Result<Option<Rights>, Refusal>,
+    ) -> ResponseFuture<S::Error> {
+        let rights = match rights {
+            Ok(Some(rights)) => Ok(rights),
+            Ok(None) => return self.side_call(request, caller, None),
+            Err(refusal) => Err(refusal),
         };
-        let connection = &caller.load;
-        connection.begin();
-        let is_public = of_call(request.uri().path()) == Needs::Nothing;
-        if is_public {
-            return side_call(connection.clone(), None, self.inner.call(request));
-        }
-        let measured = Measured::of(&request);
-        let rights = Rights::of(&self.access, &request, &caller);
-        let Some(measured) = measured else {
+        let Some(measured) = Measured::of(&request) else {
             return match rights {
                 Ok(rights) => {
-                    request.extensions_mut().insert(caller.principal);
+                    request.extensions_mut().insert(caller.principal.clone());
                     rights.tell(request.extensions_mut());
                     let (mut lasting, mut body) = (None, std::mem::take(request.body_mut()));
                     if rights.may_end() {
@@ -179,11 +190,12 @@ where
                         (lasting, body) = (Some(rights), until_then);
                     }
                     *request.body_mut() = body;
-                    side_call(caller.load, lasting, self.inner.call(request))
+                    self.side_call(request, caller, lasting)
                 }
-                Err(refusal) => Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http()))),
+                Err(refusal) => refuse(&refusal),
             };
         };
+        let connection = &caller.load;
         let reported = self.reported.clone();
         let charge = Arc::new(AnswerCharge::new(self.load.clone(), connection.clone()));
         let admitted = rights.and_then(|rights| {
@@ -203,7 +215,7 @@ where
         // The service has been asked whether it is ready, so that its clone stays behind.
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let (bounds, client) = (self.bounds, caller.client);
+        let (bounds, client) = (self.bounds, caller.from());
         let (audit, repeats) = (self.audit.clone(), self.repeats.clone());
         request.extensions_mut().insert(caller.principal);
         rights.tell(request.extensions_mut());
@@ -212,7 +224,7 @@ where
             // A change that has begun comes to its end, also if it ends the caller's own rights.
             let may_end = rights.may_end() && !audit.changes(request.uri().path());
             let answered = async {
-                let served = serve(inner, request, call, bounds, &rights, (&audit, &repeats, client));
+                let served = serve(inner, request, call, bounds, &rights, (&audit, &repeats, &client));
                 match until(deadline, may_end.then_some(&rights), served).await {
                     Ok(response) => response.map(add_details),
                     Err(refusal) => Ok(status::of_call(&refusal).into_http()),
@@ -222,6 +234,29 @@ where
             measured.record(&response);
             Ok(answer_bytes::hold(response, charge).await)
         })
+    }
+}
+
+impl<S> Admission<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>> + 'static,
+    S::Future: Send,
+    S::Error: Send,
+{
+    /// Health, reflection and what streams to KEDA: their streams may stay open, so that their number is
+    /// limited, and they end when `rights` do.
+    fn side_call(
+        &mut self,
+        request: Request<Body>,
+        caller: Caller,
+        rights: Option<Lasting>,
+    ) -> ResponseFuture<S::Error> {
+        let permit = match SideCall::begin(&self.load, caller.load) {
+            Ok(permit) => permit,
+            Err(refusal) => return refuse(&refusal),
+        };
+        let answer = self.inner.call(request);
+        Box::pin(async move { Ok(answer.await?.map(|body| permit.until_the_end_of(body, rights))) })
     }
 }
 
@@ -252,7 +287,7 @@ async fn serve<S>(
     call: Call,
     bounds: RequestBounds,
     rights: &Rights,
-    (audit, repeats, client): (&Arc<Auditor>, &Repeats, SocketAddr),
+    (audit, repeats, client): (&Arc<Auditor>, &Repeats, &str),
 ) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
@@ -260,6 +295,7 @@ where
     let (mut head, mut body) = request.into_parts();
     let received = call.request().receive(&mut body, rights.request_bytes(bounds.bytes)).await;
     let checked = received.and_then(|bytes| {
+        wire::check_message(&bytes)?;
         message_members::check(&bytes, bounds.members)?;
         rights.check(&bytes)?;
         call.start()?;
@@ -289,44 +325,18 @@ where
     }
 }
 
-/// Health, reflection and what streams to KEDA: their streams may stay open, so that their number is limited,
-/// and they end when `rights` do.
-fn side_call<E: Send + 'static>(
-    connection: Arc<ConnectionLoad>,
-    rights: Option<Lasting>,
-    answer: impl Future<Output = Result<Response<Body>, E>> + Send + 'static,
-) -> ResponseFuture<E> {
-    let Some(permit) = SideCall::begin(connection) else {
-        let message =
-            "too many health checks, reflection calls and other streams are open on this connection";
-        let refusal = overloaded("health checks and reflection", message);
-        return Box::pin(std::future::ready(Ok(status::of_call(&refusal).into_http())));
-    };
-    Box::pin(async move { Ok(answer.await?.map(|body| permit.until_the_end_of(body, rights))) })
-}
-
-/// Adds error details to a refusal that tonic made before a handler saw the call.
-fn add_details(response: Response<Body>) -> Response<Body> {
-    let Some(status) = Status::from_header_map(response.headers()) else { return response };
-    if !status.details().is_empty() {
-        return response;
-    }
-    let message = status.message();
-    let refusal = match status.code() {
-        Code::OutOfRange => Refusal::new(Reason::TooLarge, message),
-        // A body that is not protobuf, is truncated, or has invalid framing.
-        Code::Internal => Refusal::new(Reason::InvalidField, format!("cannot decode the request: {message}")),
-        Code::Unimplemented => Refusal::new(Reason::Unimplemented, message),
-        Code::ResourceExhausted => Refusal::new(Reason::Overloaded, message),
-        _ => return response,
-    };
-    status::of_call(&refusal).into_http()
+/// Answers that a call is refused.
+fn refuse<E: Send + 'static>(refusal: &Refusal) -> ResponseFuture<E> {
+    Box::pin(std::future::ready(Ok(status::of_call(refusal).into_http())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{grpc::admission::load::LoadLimits, tls::Principal};
+    use crate::{
+        grpc::admission::load::{ConnectionLoad, LoadLimits},
+        tls::Principal,
+    };
 
     #[tokio::test]
     async fn every_handler_knows_who_calls() {
@@ -347,7 +357,10 @@ mod tests {
         let layer =
             AdmissionLayer { load: load.clone(), bounds, access, audit, repeats, reported, traces: None };
         let mut service = layer.layer(inner);
-        let principal = Principal::Certificate { name: "spiffe://prod/worker".into() };
+        let principal = Principal::Certificate {
+            name: "spiffe://prod/worker".into(),
+            ends: forebay_types::Timestamp::from_micros(i64::MAX),
+        };
         for path in ["/forebay.v1.QueueService/Ack", "/grpc.reflection.v1.ServerReflection/X"] {
             let connection = Arc::new(ConnectionLoad::open(&load).unwrap());
             // One message without a field.
@@ -359,21 +372,6 @@ mod tests {
             let response = service.call(request).await.unwrap();
             let known = response.extensions().get::<Option<Principal>>().cloned();
             assert_eq!(known, Some(Some(principal.clone())), "{path}");
-        }
-    }
-
-    #[test]
-    fn a_refusal_of_tonic_gets_details() {
-        use tonic_types::StatusExt as _;
-        for (status, code, reason) in [
-            (Status::out_of_range("big"), Code::InvalidArgument, "TOO_LARGE"),
-            (Status::internal("cut"), Code::InvalidArgument, "INVALID_FIELD"),
-            (Status::unimplemented("what"), Code::Unimplemented, "UNIMPLEMENTED"),
-        ] {
-            let response = add_details(status.into_http());
-            let status = Status::from_header_map(response.headers()).unwrap();
-            assert_eq!(status.code(), code);
-            assert_eq!(status.get_details_error_info().unwrap().reason, reason);
         }
     }
 }

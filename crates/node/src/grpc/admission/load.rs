@@ -12,10 +12,12 @@ use forebay_types::{Reason, Refusal};
 
 use super::namespace_bytes::NamespaceBytes;
 
-use crate::connections::{ConnectionCap, OpenConnection};
+use crate::connections::{Place, PlaceRules, Places, Stage};
 
-/// Health checks and reflection that one connection may have open.
+/// Health checks, reflection and other streams that one connection may have open.
 const SIDE_CALLS_PER_CONNECTION: usize = 32;
+/// Health checks that are open on connections without a credential.
+const ANONYMOUS_CALLS: usize = 256;
 
 /// How long a connection may be of no use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,9 +93,11 @@ pub struct AdmissionLoad {
     /// The limits.
     pub limits: LoadLimits,
     /// Open gRPC connections.
-    pub connections: Arc<ConnectionCap>,
+    pub connections: Arc<Places>,
     /// Open HTTP connections.
-    pub http_connections: Arc<ConnectionCap>,
+    pub http_connections: Arc<Places>,
+    /// Health checks on connections without a credential.
+    pub anonymous_calls: Permits,
     /// Calls in progress.
     pub calls: Permits,
     /// Bytes of requests in memory.
@@ -105,12 +109,19 @@ pub struct AdmissionLoad {
 }
 
 impl AdmissionLoad {
-    /// Nothing yet.
+    /// Nothing yet, at ports that are for everybody.
+    #[cfg(test)]
     pub fn new(limits: &LoadLimits) -> Self {
+        Self::with(limits, &PlaceRules::default())
+    }
+
+    /// Nothing yet. `rules`: whom the places of both ports are for.
+    pub fn with(limits: &LoadLimits, rules: &PlaceRules) -> Self {
         Self {
             limits: *limits,
-            connections: ConnectionCap::new("grpc", limits.connections),
-            http_connections: ConnectionCap::new("http", limits.http_connections),
+            connections: Places::new("grpc", limits.connections, rules),
+            http_connections: Places::new("http", limits.http_connections, rules),
+            anonymous_calls: Permits::new(ANONYMOUS_CALLS),
             calls: Permits::new(limits.calls),
             request_bytes: Permits::new(limits.request_bytes),
             namespaces: NamespaceBytes::new(limits.request_bytes_per_namespace),
@@ -164,13 +175,13 @@ pub struct ConnectionLoad {
     pub unread: Permits,
     /// Calls of any kind that have begun.
     begun: AtomicUsize,
-    /// Counts the connection while it is open.
-    _open: OpenConnection,
+    /// Its place at its port.
+    place: Arc<Place>,
 }
 
 impl ConnectionLoad {
-    /// Nothing yet. The connection counts as open until this is dropped.
-    pub fn new(limits: &LoadLimits, open: OpenConnection) -> Self {
+    /// Nothing yet. The connection has its place at least until this is dropped.
+    pub fn new(limits: &LoadLimits, place: Arc<Place>) -> Self {
         Self {
             calls: Permits::new(limits.calls_per_connection),
             parked: Permits::new(limits.parked_per_connection),
@@ -178,18 +189,36 @@ impl ConnectionLoad {
             request_bytes: Permits::new(limits.request_bytes_per_connection),
             unread: Permits::new(limits.unread_bytes_per_connection),
             begun: AtomicUsize::new(0),
-            _open: open,
+            place,
         }
     }
 
-    /// One more connection of a node that has room for it.
+    /// One more connection of a node that has room for it. It has shown no credential.
     #[cfg(test)]
     pub fn open(node: &AdmissionLoad) -> Option<Self> {
-        Some(Self::new(&node.limits, node.connections.open()?))
+        Self::open_at(node, &node.connections)
+    }
+
+    /// The same at one of its ports.
+    #[cfg(test)]
+    pub fn open_at(node: &AdmissionLoad, port: &Arc<Places>) -> Option<Self> {
+        let (place, _) = port.enter(std::net::Ipv4Addr::LOCALHOST.into())?;
+        Some(Self::new(&node.limits, Arc::new(place)))
+    }
+
+    /// Its place at its port.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// A credential was accepted.
+    pub fn accept(&self) {
+        self.place.reach(Stage::Accepted);
     }
 
     /// A call begins.
     pub fn begin(&self) {
+        self.place.reach(Stage::Called);
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -285,7 +314,7 @@ mod tests {
         assert_eq!(node.take(&node.calls, &modest.calls, 8), Ok(()));
         assert_eq!(node.take(&node.calls, &modest.calls, 1), Err(Full::Node));
         assert_eq!((node.calls.in_use(), modest.calls.in_use()), (108, 8));
-        let http = ConnectionLoad::new(&node.limits, node.http_connections.open().unwrap());
+        let http = ConnectionLoad::open_at(&node, &node.http_connections).unwrap();
         assert_eq!(node.take(&node.calls, &http.calls, 7), Err(Full::Node), "a quarter of it for four");
         assert_eq!(node.take(&node.calls, &http.calls, 6), Ok(()));
     }

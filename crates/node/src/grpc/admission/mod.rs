@@ -3,6 +3,7 @@
 mod answer_bytes;
 mod call;
 mod connection;
+mod details;
 mod layer;
 mod load;
 mod measured;
@@ -13,6 +14,7 @@ mod request_bytes;
 mod rights;
 mod side_call;
 mod watch;
+mod wire;
 
 pub use answer_bytes::AnswerCharge;
 pub use call::{CALL_TIMEOUT_MAX, Call};

@@ -10,20 +10,56 @@ use std::{
 };
 
 use bytes::Bytes;
+use forebay_types::Refusal;
 use http_body::{Body as _, Frame, SizeHint};
 use tokio::sync::oneshot;
 use tonic::{Status, body::Body};
 
-use super::{load::ConnectionLoad, rights::Rights};
+use super::{
+    answer_bytes::{AnswerCharge, STREAM_BYTES},
+    load::{AdmissionLoad, ConnectionLoad, overloaded},
+    rights::Rights,
+};
 use crate::{access::Rechecks, grpc::status};
 
-/// Counts the call on its connection until it is dropped.
-pub struct SideCall(Arc<ConnectionLoad>);
+/// Health checks that one connection may have open before a credential was accepted on it.
+const ANONYMOUS_PER_CONNECTION: usize = 4;
+
+/// Counts the call on its connection until it is dropped, and its memory.
+pub struct SideCall {
+    /// Its connection.
+    connection: Arc<ConnectionLoad>,
+    /// Counts those of connections without a credential. `None`: it is none of these.
+    anonymous: Option<Arc<AdmissionLoad>>,
+    /// What it takes while it is open.
+    _charge: AnswerCharge,
+}
 
 impl SideCall {
-    /// One more; `None` if the connection has as many as it may.
-    pub fn begin(connection: Arc<ConnectionLoad>) -> Option<Self> {
-        connection.side_calls.try_acquire().then_some(Self(connection))
+    /// One more, if the connection may have that, and the node has room.
+    pub fn begin(node: &Arc<AdmissionLoad>, connection: Arc<ConnectionLoad>) -> Result<Self, Refusal> {
+        let charge = AnswerCharge::new(node.clone(), connection.clone());
+        charge.reserve(STREAM_BYTES)?;
+        let full = |what: &str| {
+            let message =
+                format!("too many health checks, reflection calls and other streams are open {what}");
+            overloaded("health checks and reflection", &message)
+        };
+        if !connection.side_calls.try_acquire() {
+            return Err(full("on this connection"));
+        }
+        let mut begun = Self { connection, anonymous: None, _charge: charge };
+        if begun.connection.place().is_accepted() {
+            return Ok(begun);
+        }
+        if begun.connection.side_calls.in_use() > ANONYMOUS_PER_CONNECTION {
+            return Err(full("on this connection, where no credential was accepted yet"));
+        }
+        if !node.anonymous_calls.try_acquire() {
+            return Err(full("on connections without a credential"));
+        }
+        begun.anonymous = Some(node.clone());
+        Ok(begun)
     }
 
     /// The call lasts until its answer has ended. `rights`: what it needs, if they may end before.
@@ -37,7 +73,8 @@ impl SideCall {
 
 impl Drop for SideCall {
     fn drop(&mut self) {
-        self.0.side_calls.release();
+        self.connection.side_calls.release();
+        self.anonymous.iter().for_each(|node| node.anonymous_calls.release());
     }
 }
 
@@ -132,6 +169,32 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
+    use crate::grpc::admission::load::LoadLimits;
+
+    #[test]
+    fn health_checks_without_a_credential_are_few_and_count_as_memory() {
+        let node = Arc::new(AdmissionLoad::new(&LoadLimits::default()));
+        let open = || Arc::new(ConnectionLoad::open(&node).unwrap());
+        let (mut calls, one) = (Vec::new(), open());
+        let begin = |connection: &Arc<ConnectionLoad>| SideCall::begin(&node, connection.clone());
+        for _ in 0..ANONYMOUS_PER_CONNECTION {
+            calls.push(begin(&one).unwrap());
+        }
+        let refused = begin(&one).err().unwrap();
+        assert!(refused.message.contains("where no credential was accepted yet"), "{refused}");
+        assert_eq!(node.unread.in_use(), ANONYMOUS_PER_CONNECTION * STREAM_BYTES);
+        one.accept();
+        calls.extend((0..28).map(|_| begin(&one).unwrap()));
+        assert!(begin(&one).is_err(), "with one they are 32");
+
+        let many: Vec<_> = (0..100).map(|_| open()).collect();
+        calls.extend(many.iter().flat_map(|connection| (0..4).filter_map(|_| begin(connection).ok())));
+        assert_eq!(node.anonymous_calls.in_use(), 256);
+        let refused = begin(&open()).err().unwrap();
+        assert!(refused.message.contains("on connections without a credential"), "{refused}");
+        drop(calls);
+        assert_eq!((node.anonymous_calls.in_use(), node.unread.in_use(), one.side_calls.in_use()), (0, 0, 0));
+    }
 
     /// A server may ask for more of it than there is.
     #[tokio::test]

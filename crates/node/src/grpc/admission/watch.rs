@@ -1,5 +1,4 @@
-//! Closes a connection whose client makes no use of it: it does not begin, it is idle for long, or it does
-//! not read its answers.
+//! Closes a connection whose client makes no use of it: it is idle for long, or it does not read its answers.
 
 use std::{
     io,
@@ -11,7 +10,7 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::load::{ConnectionLoad, ConnectionTimeouts};
-use crate::connections::{HTTP2_BEGINNING_BYTES, count_closed};
+use crate::connections::{Usage, count_closed};
 
 /// Of what is unread a client must read this part in each span.
 const READ_PART: usize = 32;
@@ -24,10 +23,8 @@ pub struct Watch {
     timeouts: ConnectionTimeouts,
     /// Runs until the next look.
     timer: Pin<Box<Sleep>>,
-    /// Bytes that the client has sent.
-    pub received: usize,
     /// Bytes that were sent to the client since the last look.
-    pub sent: usize,
+    sent: usize,
     /// When the last look that found a call was.
     busy_at: Instant,
     /// How many calls had begun at the last look.
@@ -42,8 +39,7 @@ impl Watch {
         Self {
             load,
             timeouts,
-            timer: Box::pin(sleep(timeouts.handshake)),
-            received: 0,
+            timer: Box::pin(sleep(timeouts.unread.min(timeouts.idle))),
             sent: 0,
             busy_at: Instant::now(),
             begun: 0,
@@ -51,24 +47,8 @@ impl Watch {
         }
     }
 
-    /// Looks, if it is time to. An error ends the connection.
-    pub fn poll(&mut self, context: &mut Context<'_>) -> io::Result<()> {
-        while let Poll::Ready(()) = self.timer.as_mut().poll(context) {
-            if let Some(reason) = self.useless() {
-                count_closed("grpc", reason);
-                return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
-            }
-            let next = Instant::now() + self.timeouts.unread.min(self.timeouts.idle);
-            self.timer.as_mut().reset(next);
-        }
-        Ok(())
-    }
-
     /// Why the connection is of no use, if it is not.
     fn useless(&mut self) -> Option<&'static str> {
-        if self.received < HTTP2_BEGINNING_BYTES {
-            return Some("handshake");
-        }
         let load = &self.load;
         let begun = load.begun();
         let calls = load.calls.in_use() + load.parked.in_use() + load.side_calls.in_use();
@@ -88,6 +68,24 @@ impl Watch {
     }
 }
 
+impl Usage for Watch {
+    fn poll(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        while let Poll::Ready(()) = self.timer.as_mut().poll(context) {
+            if let Some(reason) = self.useless() {
+                count_closed("grpc", reason);
+                return Err(io::Error::new(io::ErrorKind::TimedOut, reason));
+            }
+            let next = Instant::now() + self.timeouts.unread.min(self.timeouts.idle);
+            self.timer.as_mut().reset(next);
+        }
+        Ok(())
+    }
+
+    fn sent(&mut self, bytes: usize) {
+        self.sent = self.sent.saturating_add(bytes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -102,22 +100,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_must_begin() {
-        let (mut watch, _load) = watch();
-        watch.received = HTTP2_BEGINNING_BYTES - 1;
-        let error = std::future::poll_fn(|context| match watch.poll(context) {
-            Ok(()) => Poll::Pending,
-            Err(error) => Poll::Ready(error),
-        });
-        let began = Instant::now();
-        assert_eq!(error.await.to_string(), "handshake");
-        assert_eq!(began.elapsed().as_secs(), 10);
-    }
-
-    #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_closed_unless_it_has_a_call() {
         let (mut watch, load) = watch();
-        watch.received = HTTP2_BEGINNING_BYTES;
         assert!(load.parked.try_acquire());
         tokio::time::advance(Duration::from_secs(900)).await;
         assert_eq!(watch.useless(), None, "a long poll waits");
@@ -134,7 +118,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_must_read() {
         let (mut watch, load) = watch();
-        watch.received = HTTP2_BEGINNING_BYTES;
         load.unread.acquire_anyway(32_000);
         assert_eq!(watch.useless(), None, "it may have been answered a moment ago");
         watch.sent = 1_000;

@@ -25,6 +25,7 @@ use super::{
     response::Answered,
 };
 use crate::{
+    access::Authenticated,
     grpc::{AnswerCharge, Caller, Calls, ConnectionLoad, Protocol, RequestCharge},
     http::origins::{Origins, preflight},
     random::random,
@@ -84,9 +85,11 @@ impl Connect {
         // Without random numbers a call has no name, and works.
         let id = random().map(|id| format!("{id:016x}")).unwrap_or_default();
         let mut body = tonic::body::Body::new(body);
+        let who = self.who(head);
+        let traces = self.calls.traces();
         let span =
-            self.calls.traces().and_then(|it| it.of_call(System::Connect, head.uri.path(), &head.headers));
-        let served = self.serve(head, &mut body);
+            traces.and_then(|it| it.of_call(System::Connect, head.uri.path(), &head.headers, who.is_ok()));
+        let served = self.serve(head, who, &mut body);
         let served = match span {
             Some(span) => span.around(served, outcome).await,
             None => served.await,
@@ -108,14 +111,25 @@ impl Connect {
         answer
     }
 
-    async fn serve(&self, head: &Parts, body: &mut tonic::body::Body) -> Result<Response<Body>, Failure> {
+    /// Who makes a call, and over which connection.
+    fn who(&self, head: &Parts) -> Result<(Caller, Authenticated), Failure> {
+        let caller = head.extensions.get::<Caller>().cloned();
+        let caller = caller.ok_or_else(|| Failure::internal("the call has no connection of this server"))?;
+        let who = self.calls.access().authenticate(&head.headers, &caller, "http")?;
+        Ok((caller, who))
+    }
+
+    async fn serve(
+        &self,
+        head: &Parts,
+        who: Result<(Caller, Authenticated), Failure>,
+        body: &mut tonic::body::Body,
+    ) -> Result<Response<Body>, Failure> {
+        let (caller, who) = who?;
         if self.calls.load().http_connections.is_crowded() {
             return Err(Failure::crowded());
         }
-        let caller = head.extensions.get::<Caller>().cloned();
-        let caller = caller.ok_or_else(|| Failure::internal("the call has no connection of this server"))?;
         let connection = caller.load.clone();
-        let who = self.calls.access().authenticate(&head.headers, &caller, "http")?;
         let path = head.uri.path();
         let unknown = || Failure::unimplemented(format!("there is no method {path}"));
         let method = self.methods.find(path).ok_or_else(unknown)?;

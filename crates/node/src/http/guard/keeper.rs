@@ -21,7 +21,6 @@ use super::{
     forms::{self, FormKey, LOGIN, NAMESPACE, SIGNATURE},
     lasting::while_allowed,
     protection::protect,
-    proxies::Proxies,
     sessions::Sessions,
     visitor::Visitor,
 };
@@ -52,8 +51,6 @@ pub struct Keeper {
     pub(super) forms: Arc<FormKey>,
     /// How often logins may be tried.
     pub(super) attempts: Attempts,
-    /// Where they come from.
-    pub(super) proxies: Proxies,
     /// Writes them down.
     pub(super) audit: Arc<Auditor>,
     /// Where programs that are no browsers may send something from.
@@ -69,12 +66,11 @@ impl Keeper {
         sessions: Sessions,
         cookies: Cookies,
         forms: FormKey,
-        proxies: Proxies,
         origins: Origins,
     ) -> Self {
         let attempts = Attempts::new(DefaultClock::default());
         let (forms, foreign) = (Arc::new(forms), Episodes::default());
-        Self { access, sessions, cookies, forms, attempts, proxies, audit, origins, foreign }
+        Self { access, sessions, cookies, forms, attempts, audit, origins, foreign }
     }
 
     /// Whether browsers reach the node over TLS.
@@ -99,7 +95,8 @@ impl Keeper {
 
     /// A page, or what a program reads.
     async fn admit_reader(&self, mut head: Parts, needs: Needs, reader: Reader) -> Result<Parts, Answer> {
-        if !self.origins.may_change(&head.method, &head.headers, false) {
+        let is_probe = (needs, reader) == (Needs::Nothing, Reader::Program);
+        if !is_probe && !self.origins.may_ask(&head.method, &head.headers) {
             let refusal = origins::foreign();
             self.note(&refusal);
             return Err(refused(&refusal));
@@ -199,6 +196,7 @@ impl Keeper {
             if let Some(found) = self.cookies.session(&head.headers)
                 && let Some(who) = self.of_session(&found).await?
             {
+                caller.load.accept();
                 return Ok(self.known(who, Some(found)));
             }
             if reader == Reader::Person && caller.principal == Principal::Unknown {

@@ -53,7 +53,7 @@ pub async fn log_in(
     if !keeper.access.is_on() {
         return leads_to(&link, []);
     }
-    let client = keeper.proxies.client(&headers, caller.client.ip());
+    let client = caller.client.ip().to_canonical();
     // A valid token is never refused because of others that were not.
     let (token, secret, who) = match keeper.access.of_token(fields.get("token").trim()) {
         Ok(found) => found,
@@ -96,7 +96,7 @@ pub async fn log_out(
 ) -> Response {
     let ended = match keeper.cookies.session(&headers) {
         Some(session) => {
-            let client = keeper.proxies.client(&headers, caller.client.ip());
+            let client = caller.client.ip().to_canonical();
             // To its end, though the browser goes away: who has logged out must not stay logged in.
             let ending = tokio::spawn(end_session(keeper.clone(), session, client));
             let stopping = || Refusal::new(Reason::CatalogUnavailable, "the node is stopping");

@@ -25,6 +25,6 @@ pub use forms::FormKey;
 pub use keeper::{Keeper, pass};
 pub use login::{log_in, log_out, login_form};
 pub use protection::protect;
-pub use proxies::{Network, Proxies};
+pub use proxies::Proxies;
 pub use sessions::Sessions;
 pub use visitor::Visitor;

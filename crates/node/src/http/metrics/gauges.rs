@@ -19,10 +19,11 @@ use crate::{
 /// Sets all gauges. Returns the counters of seconds, with their names.
 pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)> {
     gauge!("forebay_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-    gauge!("forebay_connections", "port" => "grpc").set(node.load.connections.in_use() as f64);
-    gauge!("forebay_connections", "port" => "http").set(node.load.http_connections.in_use() as f64);
-    if let Some((connections, _)) = &node.peers {
-        gauge!("forebay_connections", "port" => "peer").set(connections.in_use() as f64);
+    let peers = node.peers.as_ref().map(|(places, _)| places);
+    for places in [&node.load.connections, &node.load.http_connections].into_iter().chain(peers) {
+        let port = places.port();
+        gauge!("forebay_connections", "port" => port).set(places.in_use() as f64);
+        gauge!("forebay_connections_guests", "port" => port).set(places.guests() as f64);
     }
     gauge!("forebay_streams").set(node.streams.open() as f64);
     certificates(&node.certificates);

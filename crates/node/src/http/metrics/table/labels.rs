@@ -79,7 +79,8 @@ pub const FORWARDED: Values = Fixed(&["enqueue", "ack", "nack", "extend_lease"])
 /// What became of one.
 pub const FORWARD_OUTCOMES: Values = Fixed(&["answered", "refused", "unreached", "lost"]);
 /// Why a connection is closed.
-pub const CLOSED: Values = Fixed(&["handshake", "idle", "unread"]);
+pub const CLOSED: Values =
+    Fixed(&["handshake", "credential", "address", "port", "handshakes", "certificate", "idle", "unread"]);
 /// Namespaces: the first ones that the node sees, and all others together.
 pub const NAMESPACES: Values = Fixed(&[Reported::OTHERS]);
 /// Names that callers give, of topics and their namespaces. None is known from the start.

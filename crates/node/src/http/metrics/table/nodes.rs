@@ -63,19 +63,27 @@ pub const NODES: &[Metric] = &[
          outcome is unknown (lost)",
     ),
     metric(Kind::Gauge, "forebay_connections", &[("port", PORTS)], "Open connections"),
+    metric(
+        Kind::Gauge,
+        "forebay_connections_guests",
+        &[("port", PORTS)],
+        "Those of them on which no credential was accepted yet",
+    ),
     metric(Kind::Gauge, "forebay_streams", &[], "Open pages that follow what happens"),
     metric(
         Kind::Counter,
         "forebay_connections_refused_total",
         &[("port", PORTS)],
-        "Connections that were closed at once because the port had as many as it may",
+        "Connections that were closed at once because the port had as many as it may, all with a credential",
     ),
     metric(
         Kind::Counter,
         "forebay_connections_closed_total",
         &[("port", PORTS), ("reason", CLOSED)],
-        "Connections that were closed because they did not begin (handshake), had no call (idle), or \
-         left answers unread (unread)",
+        "Connections that were closed because they did not begin or had no call in time (handshake), had no \
+         credential in time (credential), made room for others of their address (address), at a full port \
+         (port) or for other handshakes (handshakes), had a certificate that ended or lost its authority \
+         (certificate), had no call (idle), or left answers unread (unread)",
     ),
     metric(
         Kind::Counter,
