@@ -36,10 +36,10 @@ pub use api::{
     ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion, Latencies, LeaseSeen, ListedShard, MemorySlice,
     Misplaced, MissingHome, NackAction, NackOf, NewItem, Notice, OperationsSeen, Ordered, OwnerAnswer,
     OwnerQuestion, Peers, Placed, PriorityCount, RETRY_AFTER, Rates, Reach, RememberedKey, Reported,
-    ReportedNamespaces, ReportedTopics, SeenCommit, Served, Settings, Settled, Settlement, Setup, ShardFigures,
-    ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks,
-    TopicDetails, TopicFigures, TopicPosition, TopicScope, TopicStatus, TopicsCall, TopicsPage, TurnStatus,
-    Wanted, filter_fields, list_fields,
+    ReportedNamespaces, ReportedTopics, SeenCommit, Served, Settings, Settled, Settlement, Setup,
+    ShardFigures, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus, TOPIC_BYTES, Task,
+    TaskName, Tasks, TopicDetails, TopicFigures, TopicPosition, TopicScope, TopicStatus, TopicsCall,
+    TopicsPage, TurnStatus, Wanted, filter_fields, list_fields,
 };
 pub use engine::Engine;
 pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget};

@@ -97,7 +97,7 @@ pub(crate) struct PendingCalls {
     /// Enqueues.
     enqueues: FxHashMap<u64, PendingEnqueue>,
     /// Acks and nacks.
-    settles: FxHashMap<u64, PendingCall<()>>,
+    settles: FxHashMap<u64, PendingCall<Settlement>>,
     /// Lease extensions.
     extensions: FxHashMap<u64, PendingCall<Timestamp>>,
     /// Changes of items.

@@ -11,6 +11,7 @@ use super::{connection::Connection, note::Note};
 use crate::{
     failure::Failure,
     output::{self, Cell, Column, Format, List, Row},
+    parse,
 };
 
 /// Which sides of a topic.

@@ -186,7 +186,7 @@ const fn row_kind(effect: &SettleEffect) -> RowKind {
     match effect {
         SettleEffect::Deleted => RowKind::Deletion,
         SettleEffect::DeadLettered(_) => RowKind::DeadLetter,
-        SettleEffect::Ready(..) | SettleEffect::Scheduled => RowKind::Return,
+        SettleEffect::Ready(..) | SettleEffect::Scheduled(_) => RowKind::Return,
         SettleEffect::Extended(_) => RowKind::Extension,
     }
 }
