@@ -3,7 +3,7 @@
 
 use forebay_store::{DueKey, PutOff, Sweep};
 
-use super::builder::{BatchBuilder, PageShare};
+use super::{builder::BatchBuilder, sweep::PageShare};
 use crate::shard::work::SweepPage;
 
 /// Puts a page into the batch, but for rows that can't be stored.

@@ -333,11 +333,8 @@ pub(super) fn nack(shard: &mut OwnedShard, receipt: Receipt, action: NackAction)
 
 /// What became of the settled items.
 pub(super) fn effects(committed: &Committed) -> Vec<&SettleEffect> {
-    let effects = committed.done.iter().filter_map(|planned| match planned {
-        Planned::Settle(settle) => Some(&settle.effect),
-        _ => None,
-    });
-    effects.collect()
+    let done = committed.done.iter();
+    done.filter_map(|it| if let Planned::Settle(it) = it { Some(&it.effect) } else { None }).collect()
 }
 
 /// A topic's counts: ready, scheduled, dead.
