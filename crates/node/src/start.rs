@@ -220,7 +220,7 @@ fn address(config: &Config, grpc: SocketAddr, member: Option<&Joining>) -> Strin
     member.map_or_else(own, |member| member.node.peer_address.clone())
 }
 
-/// Whom the places of the ports are for.
+/// How the ports give places.
 fn place_rules(config: &Config) -> PlaceRules {
     let balancers = config.http_access.trusted_proxies.clone();
     PlaceRules { per_address: config.connections_per_address, balancers }

@@ -1,8 +1,8 @@
-//! Whose a connection is, as far as its address tells.
+//! Addresses of connections, as far as they tell who is one and the same.
 
 use std::{net::IpAddr, str::FromStr};
 
-/// Who shares one bound: an address, and of IPv6 a network of 64 bits, of which one machine may have all.
+/// The share of one bound: an address, and of IPv6 a network of 64 bits, of which one machine may have all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
     /// An address of IPv4.

@@ -62,7 +62,7 @@ impl Members {
 /// Connections by address.
 #[derive(Debug, Default)]
 pub struct Crowd {
-    /// Those of each address.
+    /// By address.
     members: HashMap<Address, Members>,
     /// How many each address has, and which of these has shown least: the last of these makes room.
     order: BTreeSet<(usize, Reverse<Member>, Address)>,

@@ -1,4 +1,4 @@
-//! What happens again and again, and is logged seldom.
+//! Events that come again and again, and are logged seldom.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -7,10 +7,10 @@ use std::{
 
 use tokio::time::Instant;
 
-/// What follows within this time is one episode.
+/// All that follow within this time are one episode.
 const GAP: Duration = Duration::from_secs(60);
 
-/// What happens again and again, and is logged once an episode.
+/// An event that comes again and again, and is logged once an episode.
 #[derive(Debug, Default)]
 pub struct Episodes(Mutex<Option<Instant>>);
 
@@ -24,7 +24,7 @@ impl Episodes {
     }
 }
 
-/// What happens again and again, and is logged once a minute, with how often it was.
+/// An event that comes again and again, and is logged once a minute, with how often it has come.
 #[derive(Debug, Default)]
 pub struct Minutes {
     /// When it was last told.

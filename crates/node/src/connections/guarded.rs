@@ -16,7 +16,7 @@ use crate::tls;
 pub trait Usage: Unpin {
     /// An error ends the connection. If there is none, the task is woken in time.
     fn poll(&mut self, context: &mut Context<'_>) -> io::Result<()>;
-    /// So many bytes were sent to the client.
+    /// Bytes were sent to the client.
     fn sent(&mut self, bytes: usize);
 }
 

@@ -27,7 +27,7 @@ pub const PROBES: usize = 16;
 const ADDRESS_PART: usize = 4;
 const ADDRESS_MIN: usize = 8;
 
-/// Whom the places of all ports are for.
+/// The rules by which all ports give places.
 #[derive(Debug, Clone, Default)]
 pub struct PlaceRules {
     /// Guests of one address. `None`: a quarter of the port.
@@ -41,20 +41,20 @@ pub struct PlaceRules {
 pub struct Places {
     /// The port's name in metrics and in the key of the limit: `grpc`, `http` or `peer`.
     port: &'static str,
-    /// Whom they are for.
+    /// How they are given.
     rules: PlaceRules,
-    /// Who has them.
+    /// Their holders.
     state: Mutex<State>,
     /// How many have one, for calls, which look at it again and again.
     open: AtomicUsize,
 }
 
-/// Who has the places of a port.
+/// The holders of a port's places.
 #[derive(Debug)]
 struct State {
     /// How many there are.
     max: usize,
-    /// Those of connections with a credential.
+    /// Taken by connections with a credential.
     accepted: usize,
     /// The others.
     guests: Crowd,
@@ -64,9 +64,9 @@ struct State {
     ends: HashMap<Id, oneshot::Sender<&'static str>>,
     /// The number of the next connection.
     next: Id,
-    /// What the log is told of those that make room.
+    /// Tells the log of connections that make room.
     displaced: Minutes,
-    /// And of those that find no room.
+    /// And of connections that find none.
     refused: Minutes,
 }
 
@@ -181,7 +181,7 @@ impl Places {
         self.open.load(Ordering::Acquire)
     }
 
-    /// Those of them that have shown no credential.
+    /// Open connections that have shown no credential.
     pub fn guests(&self) -> usize {
         self.lock().guests.len()
     }
@@ -212,7 +212,7 @@ impl State {
 pub struct Place {
     /// All of the port.
     places: Arc<Places>,
-    /// Whose it is.
+    /// The other end.
     address: Address,
     /// Its number.
     id: Id,

@@ -1,4 +1,4 @@
-//! Who has a place, and who makes room.
+//! Places: how they are given, and how room is made.
 
 use std::{future::poll_fn, net::IpAddr, sync::Arc, time::Duration};
 

@@ -14,7 +14,7 @@ use http::{
 
 /// Where a request comes from, seen from its target.
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// What becomes of its answer.
+/// The use that is made of its answer.
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// What a page of another origin may send.
 const SENT: &str = "Content-Type, Connect-Protocol-Version, Connect-Timeout-Ms, Authorization, X-User-Agent";

@@ -142,7 +142,7 @@ struct Peer {
     stream: Stream,
     /// Tells when it ends.
     lifetime: Lifetime,
-    /// Whose requests they are.
+    /// The other end, whose requests they are.
     caller: Caller,
 }
 

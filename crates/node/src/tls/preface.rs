@@ -10,7 +10,7 @@ use tokio::{
 
 use super::stream::Stream;
 
-/// What a client sends first.
+/// The first bytes of each client.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How long a client may take to read that this is another port.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// What a client is told that sends this, and what the server then has.
+    /// Sends this. Returns what the client is told, and what the server then has.
     async fn told(sent: &[u8]) -> (String, Option<Vec<u8>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a port shows and asks for, as of now.
+//! The settings of a port's handshakes, as of now.
 
 use std::{sync::Arc, time::Duration};
 

@@ -15,7 +15,7 @@ use tokio_rustls::{rustls::pki_types::CertificateDer, server::TlsStream};
 /// A connection that was accepted.
 #[derive(Debug)]
 pub struct Stream {
-    /// What was read of it already, and is to be read again.
+    /// Read already, and to be read again.
     again: &'static [u8],
     /// Its bytes.
     bytes: Bytes,
@@ -41,7 +41,7 @@ impl Stream {
         Self { again: &[], bytes: Bytes::Tls(Box::new(stream)) }
     }
 
-    /// What the client has shown in the handshake, its own certificate first. `None`: nothing.
+    /// The certificates that the client has shown in the handshake, its own first. `None`: it has shown none.
     pub fn certificates(&self) -> Option<&[CertificateDer<'static>]> {
         match &self.bytes {
             Bytes::Plain(_) => None,
@@ -49,7 +49,7 @@ impl Stream {
         }
     }
 
-    /// What was read is read once more.
+    /// Lets what was read be read once more.
     pub fn put_back(&mut self, read: &'static [u8]) {
         self.again = read;
     }

@@ -1,4 +1,4 @@
-//! What those take who show no credential.
+//! Strangers, who show no credential, take little and keep nobody out.
 
 use std::time::Duration;
 

@@ -115,7 +115,7 @@ impl AdmissionLoad {
         Self::with(limits, &PlaceRules::default())
     }
 
-    /// Nothing yet. `rules`: whom the places of both ports are for.
+    /// Nothing yet. `rules`: how both ports give places.
     pub fn with(limits: &LoadLimits, rules: &PlaceRules) -> Self {
         Self {
             limits: *limits,

@@ -31,7 +31,7 @@ pub struct SideCall {
     connection: Arc<ConnectionLoad>,
     /// Counts those of connections without a credential. `None`: it is none of these.
     anonymous: Option<Arc<AdmissionLoad>>,
-    /// What it takes while it is open.
+    /// Counts its memory while it is open.
     _charge: AnswerCharge,
 }
 

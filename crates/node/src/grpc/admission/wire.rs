@@ -1,4 +1,4 @@
-//! What the protocol asks of a call, and of which nothing else would say that it is wrong.
+//! Checks what the protocol asks of a call, and of which nothing else would say that it is wrong.
 
 use std::time::Duration;
 

@@ -111,7 +111,7 @@ impl Connect {
         answer
     }
 
-    /// Who makes a call, and over which connection.
+    /// Finds who makes a call, and over which connection.
     fn who(&self, head: &Parts) -> Result<(Caller, Authenticated), Failure> {
         let caller = head.extensions.get::<Caller>().cloned();
         let caller = caller.ok_or_else(|| Failure::internal("the call has no connection of this server"))?;

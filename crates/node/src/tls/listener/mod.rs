@@ -45,7 +45,7 @@ pub struct Listener {
     places: Arc<Places>,
     /// How they begin.
     beginning: Beginning,
-    /// Those that have not begun.
+    /// Connections that have not begun.
     begun: JoinSet<Option<Accepted>>,
     /// Runs while nothing is accepted.
     pause: Option<Pin<Box<Sleep>>>,
@@ -57,9 +57,9 @@ pub struct Listener {
 pub struct Accepted {
     /// Its bytes.
     pub stream: Stream,
-    /// Who is at the other end.
+    /// The name of the other end.
     pub principal: Principal,
-    /// Where that is.
+    /// The address of that.
     pub client: SocketAddr,
     /// Holds its place, and tells when it ends.
     pub lifetime: Lifetime,
