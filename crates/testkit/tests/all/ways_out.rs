@@ -12,10 +12,12 @@ use forebay_store::{
     Shard, SqliteShard,
 };
 use forebay_testkit::{
-    NAMESPACE, dequeue, item,
+    NAMESPACE, dequeue,
     servers::{self, Kind},
 };
-use forebay_types::{ClusterId, DeliveryPolicy, ItemId, Receipt, Schedule, ShardId, SystemClock, Timestamp};
+use forebay_types::{
+    Body, ClusterId, DeliveryPolicy, ItemId, Receipt, Schedule, ShardId, SystemClock, Timestamp,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::contract::Folder;
@@ -28,6 +30,11 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
+}
+
+/// An item with a payload.
+fn item(topic: &str) -> NewItem {
+    NewItem { body: Body { payload: "p".into(), ..Body::default() }, ..forebay_testkit::item(topic) }
 }
 
 /// Where the shard is.
