@@ -148,6 +148,8 @@ async fn json_that_means_two_things_is_refused() {
         ("[]", None),
         ("{", None),
         (r#"{"items": [{}, {"priority": "high"}]}"#, Some("items[1].priority")),
+        (r#"{"items": [{"topic": "t", "priorty": 1}]}"#, Some("items[0].priorty")),
+        (r#"{"namespace": "-", "items": [{"topic": "t"}]}"#, Some("namespace")),
         (r#"{"items": [{"payload": "%"}]}"#, Some("items[0].payload")),
         (r#"{"items": [{"deliveryPolicy": "AT_MOST_ONCE"}]}"#, Some("items[0].deliveryPolicy")),
     ] {
@@ -157,7 +159,7 @@ async fn json_that_means_two_things_is_refused() {
         let violation = &document["details"][1]["debug"]["fieldViolations"][0]["field"];
         assert_eq!(violation.as_str(), field, "{document}");
     }
-    let deep = format!(r#"{{"new": {}{}}}"#, "[".repeat(1_000), "]".repeat(1_000));
+    let deep = format!(r#"{{"requestId": {}{}}}"#, "[".repeat(1_000), "]".repeat(1_000));
     let document = send(&deep).await.failure(400, "invalid_argument");
     assert!(document["message"].as_str().unwrap().contains("more than 64"), "{document}");
     let many = format!(r#"{{"items": [{}]}}"#, vec!["{}"; 200_000].join(","));

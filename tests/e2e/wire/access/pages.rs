@@ -40,27 +40,30 @@ async fn a_login_opens_the_pages_and_a_logout_closes_them() {
         Guarded::start(&file(&[record(&admin, &["*:all"]), record(&tenant, &["own:produce"])])).await;
     let node = &guarded.node;
     let mut browser = Browser::default();
-    assert_eq!(leads_to(&browser.get(node, "/?a=b").await), "login?next=%3Fa%3Db");
-    let page = browser.get(node, "/login?next=%3Fa%3Db").await;
+    assert_eq!(leads_to(&browser.get(node, "/?done=resumed").await), "login?next=%3Fdone%3Dresumed");
+    let page = browser.get(node, "/login?next=%3Fdone%3Dresumed").await;
     let text = page.text();
     assert!(page.status == 200 && text.contains("autocomplete=\"current-password\""), "{text}");
-    assert!(text.contains("name=\"next\" value=\"?a=b\"") && !text.contains("<script"), "{text}");
+    assert!(text.contains("name=\"next\" value=\"?done=resumed\"") && !text.contains("<script"), "{text}");
     let style = text.split("href=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
     let style = browser.get(node, &format!("/{style}")).await;
     assert_eq!((style.status, style.header("content-type")), (200, "text/css; charset=utf-8"));
     assert!(style.header("cache-control").ends_with("immutable"), "{style:?}");
     assert_eq!(browser.get(node, "/assets/app.css?v=1").await.header("cache-control"), "no-store");
 
-    let fields = [("form", &*signature(&page, "login")), ("token", &*admin.reveal()), ("next", "?a=b")];
+    let fields =
+        [("form", &*signature(&page, "login")), ("token", &*admin.reveal()), ("next", "?done=resumed")];
     let answer = browser.post(node, "/login", &fields).await;
-    assert_eq!(leads_to(&answer), "./?a=b");
+    assert_eq!(leads_to(&answer), "./?done=resumed");
     let port = node.http.rsplit_once(':').unwrap().1;
     let cookie = &answer.cookies[0];
     assert!(cookie.starts_with(&format!("forebay_{port}=")), "{cookie}");
     assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Strict"), "{cookie}");
     assert_eq!(browser.cookies.len(), 1, "the cookie of the login is gone");
-    let page = browser.get(node, "/?a=b").await;
+    let page = browser.get(node, "/?done=resumed").await;
     assert!(page.status == 200 && page.text().contains("logged in as a "), "{page:?}");
+    let refused = browser.get(node, "/topics?nss=own").await;
+    assert!(refused.status == 400 && refused.text().contains("did you mean ns?"), "{refused:?}");
     assert_eq!(leads_to(&browser.get(node, "/login?next=%3Fx").await), "./?x", "it is done already");
     // The session is for pages alone.
     let (name, value) = browser.session().unwrap();
