@@ -15,6 +15,7 @@ mod length;
 mod lines;
 mod manifest;
 mod opening;
+mod packages;
 mod subjects;
 mod tree;
 
@@ -27,6 +28,7 @@ use tree::Tree;
 /// Holds the workspace at `root` against every rule and prints what breaks one; says whether nothing does.
 pub fn run(root: &Path) -> anyhow::Result<bool> {
     let mut findings = check(&Tree::read(root)?);
+    findings.extend(packages::check(root)?);
     match subjects::check(root) {
         Subjects::Read(found) => findings.extend(found),
         Subjects::NotThere(why) => println!("tidy: no commit's subject was looked at: {why}"),
