@@ -1,6 +1,10 @@
 //! `forebay dev`
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs::DirBuilder,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use forebay_node::{
@@ -53,7 +57,11 @@ impl Dev {
     pub async fn run(self) -> Result<(), Failure> {
         let signals = ShutdownSignals::listen()?;
         let folder = &self.data_dir;
-        std::fs::create_dir_all(folder)
+        // What is queued is nobody else's. A folder that is there may have other uses.
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
             .map_err(|error| Failure::new(format!("cannot create {}: {error}", folder.display())))?;
         let shards = self.shards.max(highest_shard(folder)?).max(self.nodes.into());
         let given = [("grpc", self.grpc), ("http", self.http)];

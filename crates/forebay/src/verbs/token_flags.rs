@@ -1,6 +1,9 @@
 //! The token that client verbs show.
 
-use std::path::PathBuf;
+use std::{
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use forebay_client::Token;
@@ -43,14 +46,50 @@ impl TokenFlags {
             (None, Some(text)) => (Token::Given(text), VARIABLE),
             (None, None) => return Ok(None),
         };
-        match token.read() {
-            Ok(_) => Ok(Some(token)),
-            Err(error) => Err(Failure::usage(format!("{name}: {}", error.message()))),
+        if let Err(error) = token.read() {
+            return Err(Failure::usage(format!("{name}: {}", error.message())));
         }
+        if let Token::File(path) = &token
+            && let Some(mode) = exposed_mode(path)
+        {
+            let path = path.display();
+            eprintln!("warning: others can read the token in {path} (mode {mode:04o}): chmod 600 {path}");
+        }
+        Ok(Some(token))
     }
+}
+
+/// The mode of a file of this account's that other accounts can read or change, as ssh looks at keys.
+fn exposed_mode(path: &Path) -> Option<u32> {
+    let file = std::fs::metadata(path).ok()?;
+    let mode = file.mode() & 0o777;
+    // The file of another account was mounted so, as the secrets of a container are.
+    let is_own = file.uid() == rustix::process::geteuid().as_raw();
+    (file.is_file() && is_own && mode & 0o077 != 0).then_some(mode)
 }
 
 /// The token itself, from the environment.
 fn given() -> Option<String> {
     std::env::var(VARIABLE).ok().filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_token_that_others_can_read_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, "fby1_x").unwrap();
+        let with = |mode| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            exposed_mode(&path)
+        };
+        assert_eq!([0o600, 0o400, 0o644, 0o640].map(with), [None, None, Some(0o644), Some(0o640)]);
+        assert_eq!(exposed_mode(folder.path()), None);
+        assert_eq!(exposed_mode(&path.join("none")), None);
+    }
 }

@@ -57,6 +57,16 @@ fn secrets_are_files_and_nowhere_else() {
 }
 
 #[test]
+fn no_service_has_more_capabilities_than_it_needs() {
+    let compose = compose();
+    for (name, service) in at(&compose, "/services").as_object().unwrap() {
+        assert_eq!(service["cap_drop"], serde_json::json!(["ALL"]), "{name}");
+        assert_eq!(service["security_opt"], serde_json::json!(["no-new-privileges:true"]), "{name}");
+        assert_eq!(service.get("cap_add").is_some(), name.starts_with("mysql"), "{name}");
+    }
+}
+
+#[test]
 fn what_is_mounted_exists() {
     let compose = compose();
     for (name, service) in at(&compose, "/services").as_object().unwrap() {

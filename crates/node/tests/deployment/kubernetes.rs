@@ -1,4 +1,4 @@
-//! The manifests of `deploy/k8s` fit the program and each other.
+//! The manifests of `deploy/k8s-insecure`, and of `deploy/k8s`, which builds on them, fit the program and each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::{
     manifests::{FOLDER, one},
 };
 
-const CONFIGURATION: &str = "deploy/k8s/forebay.toml";
+const CONFIGURATION: &str = "deploy/k8s-insecure/forebay.toml";
 const CONTAINER: &str = "/spec/template/spec/containers/0";
 
 /// The container's configuration, in the first pod of the namespace.
@@ -98,8 +98,8 @@ fn configuration_and_secrets_are_where_the_program_looks() {
 }
 
 #[test]
-fn with_tls_every_port_has_a_certificate_of_the_secret() {
-    let patch = &documents(&read("deploy/k8s-tls/nodes.yaml"))[0];
+fn by_default_every_port_has_a_certificate_of_the_secret() {
+    let patch = &documents(&read("deploy/k8s/nodes.yaml"))[0];
     let nodes = one("StatefulSet", "forebay");
     assert_eq!(text(patch, "/metadata/name"), text(&nodes, "/metadata/name"));
     assert_eq!(text(patch, &format!("{CONTAINER}/name")), text(&nodes, &format!("{CONTAINER}/name")));
@@ -124,8 +124,8 @@ fn with_tls_every_port_has_a_certificate_of_the_secret() {
         assert!(nodes.pointer(&format!("{CONTAINER}/{probe}/httpGet/path")).is_some(), "{probe}");
         assert_eq!(text(patch, &format!("{CONTAINER}/{probe}/httpGet/scheme")), "HTTPS");
     }
-    let kustomization = &documents(&read("deploy/k8s-tls/kustomization.yaml"))[0];
-    assert_eq!(text(kustomization, "/resources/0"), "../k8s");
+    let kustomization = &documents(&read("deploy/k8s/kustomization.yaml"))[0];
+    assert_eq!(text(kustomization, "/resources/0"), "../k8s-insecure");
     for (index, file) in ["nodes.yaml", "services.yaml"].iter().enumerate() {
         assert_eq!(text(kustomization, &format!("/patches/{index}/path")), *file);
     }
@@ -168,6 +168,24 @@ fn what_selects_nodes_finds_them_and_their_ports() {
         assert!(PAGES.iter().any(|row| (row.0, row.1) == (page, Needs::Nothing)), "{page}");
     }
     assert!(named.iter().all(|name| ports.contains_key(*name)), "{named:?}");
+}
+
+#[test]
+fn pods_fit_what_their_namespace_admits() {
+    let namespace = one("Namespace", "forebay");
+    let label = "/metadata/labels/pod-security.kubernetes.io~1enforce";
+    assert_eq!(text(&namespace, label), "restricted");
+    for workload in [one("StatefulSet", "forebay"), one("Job", "forebay-migrate")] {
+        let (pod, container) =
+            (at(&workload, "/spec/template/spec/securityContext"), at(&workload, CONTAINER));
+        assert_eq!(
+            (&pod["runAsNonRoot"], text(pod, "/seccompProfile/type")),
+            (&true.into(), "RuntimeDefault")
+        );
+        let context = &container["securityContext"];
+        assert_eq!(context["allowPrivilegeEscalation"], false);
+        assert_eq!(context["capabilities"], serde_json::json!({ "drop": ["ALL"] }));
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Reads the manifests of `deploy/k8s`, and holds each against the type of its kind.
+//! Reads the manifests of `deploy/k8s-insecure`, and holds each against the type of its kind.
 
 use std::fmt::Debug;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::files::{documents, path, read, text};
 
 /// The folder of the manifests.
-pub const FOLDER: &str = "deploy/k8s";
+pub const FOLDER: &str = "deploy/k8s-insecure";
 
 /// The manifests of the folder with their files' names: all but the one for kustomize itself.
 pub fn all() -> Vec<(String, Value)> {

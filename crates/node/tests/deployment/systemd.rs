@@ -26,7 +26,8 @@ fn the_service_reads_its_secrets_from_credentials() {
     });
     let config = Config::parse(&read("deploy/config/cluster.toml"), variables, vec![]);
     let config = config.unwrap_or_else(|error| panic!("{:?}", error.0));
-    assert_eq!(config.mysql_password.unwrap().reveal(), "sixteen-bytes-mysql_password");
+    let password = folder.path().join("mysql_password");
+    assert_eq!(config.mysql_password, Some(forebay_store::Password::File(password)));
     assert_eq!(config.peer_secrets[0].reveal(), "sixteen-bytes-peer_secret");
 }
 

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use super::files;
 use crate::error::{ErrorClass, StoreError};
 
 /// Held as long as the owner lives. The operating system releases it when the process ends in any way.
@@ -45,8 +46,7 @@ impl OwnerLock {
 
 fn open(database: &Path) -> Result<File, StoreError> {
     let path = path(database);
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-    file.map_err(|error| failed(database, &error))
+    files::open_lock(&path).map_err(|error| failed(database, &error))
 }
 
 fn path(database: &Path) -> PathBuf {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use tokio::time::Instant;
 
-use super::{error::classify, open, session::SqliteSession};
+use super::{error::classify, files, open, session::SqliteSession};
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
     sql::{
@@ -108,14 +108,10 @@ pub(super) async fn migrate(
     schema: &Schema,
     identity: &dyn Identity,
 ) -> Result<Vec<u32>, MigrateError> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            StoreError::new(
-                ErrorClass::Disconnected,
-                format!("cannot create the folder {}: {error}", folder.display()),
-            )
-        })?;
-    }
+    files::prepare(path).map_err(|error| {
+        let message = format!("cannot create the file {}: {error}", path.display());
+        StoreError::new(ErrorClass::Disconnected, message)
+    })?;
     let mut session = SqliteSession(connect(path).await?);
     let applied = apply(&mut session, schema, identity).await;
     // Closing rolls back what is not committed.

@@ -11,9 +11,9 @@ use crate::{output::Format, parse, verbs::connection::Connection};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  forebay token create --name admin --bootstrap --config forebay.toml > admin.token
-  forebay token create --name mailer --grant 'team-*:produce,consume' --ends 90d > mailer.token
-  forebay token create --name admin --grant '*:all' --tokens-file /etc/forebay/tokens.toml")]
+  forebay token create --name admin --bootstrap --config forebay.toml --out admin.token
+  forebay token create --name mailer --grant 'team-*:produce,consume' --ends 90d --out mailer.token
+  forebay token create --name admin --grant '*:all' --tokens-file /etc/forebay/tokens.toml --out admin.token")]
 pub struct Create {
     /// The node that makes it. Without --namespace: where the grants are.
     #[command(flatten)]
@@ -34,6 +34,9 @@ pub struct Create {
     /// Add it to this file, which nodes have as access.tokens_file, and ask no node; created if missing
     #[arg(long, value_name = "FILE")]
     pub tokens_file: Option<PathBuf>,
+    /// Write the token to this file, which nobody else can read, and do not print it
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
     /// Write a token with all rights straight into the catalog of --config, and ask no node: the first one
     #[arg(long, conflicts_with_all = ["grants", "ends", "tokens_file", "reason"])]
     pub bootstrap: bool,
@@ -67,7 +70,7 @@ pub struct List {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  forebay token rotate 0Ab1Cd2Ef3Gh --overlap 24h --namespace - > new.token
+  forebay token rotate 0Ab1Cd2Ef3Gh --overlap 24h --namespace - --out new.token
   forebay token rotate 0Ab1Cd2Ef3Gh --overlap 0s --tokens-file tokens.toml")]
 pub struct Rotate {
     /// Server and namespace: where the rights of the token lie.
@@ -85,6 +88,9 @@ pub struct Rotate {
     /// Change it in this file, and ask no node
     #[arg(long, value_name = "FILE")]
     pub tokens_file: Option<PathBuf>,
+    /// Write the secret to this file, which nobody else can read, and do not print it
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// The flags of `forebay token revoke`.

@@ -6,6 +6,7 @@ mod flags;
 mod list;
 mod node;
 mod rotate;
+mod secret_file;
 
 use std::{io::Write as _, path::Path};
 
@@ -14,14 +15,15 @@ use forebay_access::TokenId;
 use forebay_node::config::Config;
 
 pub use self::create::create;
+use self::secret_file::SecretFile;
 use crate::failure::Failure;
 
 /// The flags.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  forebay token create --name admin --bootstrap --config forebay.toml > admin.token
-  forebay token create --name mailer --grant 'team-*:produce,consume' --ends 90d > mailer.token
+  forebay token create --name admin --bootstrap --config forebay.toml --out admin.token
+  forebay token create --name mailer --grant 'team-*:produce,consume' --ends 90d --out mailer.token
   forebay token list --namespace -
   forebay token rotate 0Ab1Cd2Ef3Gh --overlap 24h --namespace -
   forebay token revoke 0Ab1Cd2Ef3Gh --tokens-file tokens.toml")]
@@ -33,11 +35,11 @@ pub struct TokenCommand {
 
 #[derive(Subcommand)]
 enum TokenVerb {
-    /// Make a token, and print it: it is shown this once
+    /// Make a token, and print it or write it to a file: it is shown this once
     Create(flags::Create),
     /// List tokens
     List(flags::List),
-    /// Give a token another secret, and print it: it is shown this once. The one before holds for a while too
+    /// Give a token another secret, which is shown this once. The one before holds for a while too
     Rotate(flags::Rotate),
     /// Let a token be of no use any more; nodes notice within two seconds
     Revoke(flags::Revoke),
@@ -53,6 +55,7 @@ impl TokenCommand {
                 None => node::list(&flags).await,
             },
             TokenVerb::Rotate(flags) => {
+                let out = out(flags.out.as_deref())?;
                 let secret = match &flags.tokens_file {
                     Some(path) => rotate::rotate(path, &flags.id, flags.overlap)?.reveal(),
                     None => node::rotate(&flags).await?,
@@ -63,8 +66,7 @@ impl TokenCommand {
                         format!("the one before holds for {}", humantime::format_duration(flags.overlap))
                     }
                 };
-                eprintln!("token {} has another secret, and {before}; it is shown this once:", flags.id);
-                print(&secret)
+                show(&format!("token {} has another secret, and {before}", flags.id), &secret, out)
             }
             TokenVerb::Revoke(flags) => {
                 match &flags.tokens_file {
@@ -79,29 +81,52 @@ impl TokenCommand {
 
 /// Makes a token in a file, in the catalog, or through a node.
 async fn make(flags: flags::Create) -> Result<(), Failure> {
+    let out = out(flags.out.as_deref())?;
     if flags.bootstrap {
-        return bootstrap(&flags.config, &flags.name).await;
+        return bootstrap(&flags.config, &flags.name, out).await;
     }
     if let Some(path) = &flags.tokens_file {
         let token = create(path, &flags.name, flags.grants, flags.ends)?;
-        eprintln!("token {} is in {}; it is shown this once:", token.id(), path.display());
-        return print(&token.reveal());
+        return show(&format!("token {} is in {}", token.id(), path.display()), &token.reveal(), out);
     }
     let made = node::create(flags).await?;
-    eprintln!("token {} is in the catalog; it is shown this once:", made.token.id);
-    print(&made.secret)
+    show(&format!("token {} is in the catalog", made.token.id), &made.secret, out)
 }
 
 /// Writes a token with all rights into the catalog.
-async fn bootstrap(path: &Path, name: &str) -> Result<(), Failure> {
+async fn bootstrap(path: &Path, name: &str, out: Option<SecretFile>) -> Result<(), Failure> {
     let config = Config::load(path, Vec::new())?;
     let token = create::random()?;
     forebay_node::cluster::bootstrap(&config, &token.reveal(), name).await.map_err(Failure::from_display)?;
     if !config.access.catalog_tokens {
         eprintln!("nodes with this configuration do not accept it: set catalog_tokens = true under [access]");
     }
-    eprintln!("token {} is in the catalog and may do everything; it is shown this once:", token.id());
-    print(&token.reveal())
+    show(&format!("token {} is in the catalog and may do everything", token.id()), &token.reveal(), out)
+}
+
+/// The file for a secret, if one is named.
+fn out(path: Option<&Path>) -> Result<Option<SecretFile>, Failure> {
+    path.map(SecretFile::begin).transpose()
+}
+
+/// Shows a secret this once, after what was done.
+fn show(done: &str, secret: &str, out: Option<SecretFile>) -> Result<(), Failure> {
+    match out {
+        Some(out) => {
+            let path = out.path().display().to_string();
+            // Nothing else knows it.
+            if let Err(failure) = out.finish(secret) {
+                print(secret)?;
+                return Err(failure);
+            }
+            eprintln!("{done}; its secret is in {path}");
+            Ok(())
+        }
+        None => {
+            eprintln!("{done}; it is shown this once:");
+            print(secret)
+        }
+    }
 }
 
 fn revoke(path: &Path, id: &TokenId) -> Result<(), Failure> {

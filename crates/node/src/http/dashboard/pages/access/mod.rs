@@ -57,7 +57,7 @@ fn section(asked: &Asked, answer: &ListTokensResponse) -> Markup {
         } @else if page_token.is_empty() {
             div.empty {
                 p { "There are no tokens here. Make one below, or with:" }
-                pre { "forebay token create --name mailer --grant 'billing:produce,consume' --ends 90d" }
+                pre { "forebay token create --name mailer --grant 'billing:produce,consume' --ends 90d --out mailer.token" }
             }
         } @else {
             p.none { "There are no more tokens." }
@@ -85,7 +85,7 @@ fn not_kept(asked: &Asked) -> Markup {
             p { "This node accepts no tokens of its catalog, so none are listed. To keep tokens there:" }
             pre { "[access]\ncatalog_tokens = true" }
             p { "The first token is written straight into the catalog:" }
-            pre { "forebay token create --name admin --bootstrap --config forebay.toml" }
+            pre { "forebay token create --name admin --bootstrap --config forebay.toml --out admin.token" }
         } @else {
             p {
                 "This node has a static list of shards and no [catalog], so it keeps no tokens. "
@@ -93,7 +93,7 @@ fn not_kept(asked: &Asked) -> Markup {
             }
             pre { "[access]\ntokens_file = \"/etc/forebay/tokens.toml\"" }
             p { "Tokens of a file are made, listed and revoked with the command line:" }
-            pre { "forebay token create --name admin --grant '*:all' --tokens-file /etc/forebay/tokens.toml" }
+            pre { "forebay token create --name admin --grant '*:all' --tokens-file /etc/forebay/tokens.toml --out admin.token" }
         }
     }
 }
