@@ -8,7 +8,7 @@ use forebay_store::{
     Shard, ShardConnections, ShardIdentity, SqliteShard, StoreError,
 };
 use forebay_types::{ClusterId, ShardId};
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, future::join_all, stream};
 use rand::{Rng as _, rngs::StdRng};
 
 use crate::config::{Config, ShardConfig, ShardUrl};
@@ -23,7 +23,7 @@ pub fn open(config: &Config) -> Result<Vec<NumberedShard>, Vec<UnfitShard>> {
 
 /// How to connect to MySQL servers.
 pub fn mysql_options(config: &Config) -> MySqlOptions {
-    let password = config.mysql_password.as_ref().map(|secret| secret.reveal().to_owned());
+    let password = config.mysql_password.clone();
     MySqlOptions { password, tls_ca: config.mysql_tls_ca.clone(), tls: config.mysql_tls }
 }
 
@@ -136,6 +136,9 @@ fn named(shard: ShardId) -> String {
     if shard == CATALOG { "the catalog is".to_owned() } else { format!("shard {shard}") }
 }
 
+/// Schemas that are migrated at a time: they may share a server, and rebuild tables there.
+const MIGRATIONS_AT_ONCE: usize = 4;
+
 /// Creates or upgrades the schemas of all shards. The first time, each shard is told its number and the
 /// random id of the cluster: `cluster`, or if that is not known the one that some shard has, or a new one.
 /// Returns the versions that were applied, or the failure, for each shard.
@@ -143,14 +146,29 @@ pub async fn migrate(
     shards: &[NumberedShard],
     cluster: Option<ClusterId>,
 ) -> Result<Vec<(ShardId, Result<Vec<u32>, MigrateError>)>, Vec<UnfitShard>> {
-    let cluster = match cluster {
-        Some(cluster) => cluster,
-        None => cluster_of(shards).await?,
+    let (mut migrated, mut rest) = (Vec::new(), shards);
+    let cluster = match (cluster, shards) {
+        (Some(cluster), _) => cluster,
+        (None, [(id, first), others @ ..]) => {
+            // The first one decides for all, also where several migrations run: they wait for each other there.
+            let mut cluster = cluster_of(shards).await?;
+            let mut done = first.migrate(cluster).await;
+            if done.is_err()
+                && let Ok(Some(found)) = first.identity().await
+                && found.shard == *id
+                && found.cluster != cluster
+            {
+                cluster = found.cluster;
+                done = first.migrate(cluster).await;
+            }
+            migrated.push((*id, done));
+            rest = others;
+            cluster
+        }
+        (None, []) => return Ok(migrated),
     };
-    let mut migrated = Vec::new();
-    for (id, shard) in shards {
-        migrated.push((*id, shard.migrate(cluster).await));
-    }
+    let each = rest.iter().map(|(id, shard)| async move { (*id, shard.migrate(cluster).await) });
+    migrated.extend(stream::iter(each).buffered(MIGRATIONS_AT_ONCE).collect::<Vec<_>>().await);
     Ok(migrated)
 }
 

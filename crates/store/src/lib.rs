@@ -35,7 +35,7 @@ pub use catalog::{
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use looked::{Death, DeathRow, StoredItem, StoredState};
-pub use mysql::{MySqlCatalog, MySqlOptions, MySqlServers, MySqlShard, Tls};
+pub use mysql::{MySqlCatalog, MySqlOptions, MySqlServers, MySqlShard, Password, Tls};
 pub use names::NameRange;
 pub use operation::{
     OperationChange, OperationCursor, OperationFailure, OperationId, OperationIdError, OperationKind,

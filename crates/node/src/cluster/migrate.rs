@@ -1,6 +1,6 @@
 //! Creates or upgrades the catalog of a cluster, and adds the shards that the configuration lists.
 
-use forebay_store::{CatalogError, MigrateError, StoreError, Versions};
+use forebay_store::{Catalog, CatalogError, MigrateError, StoreError, Versions};
 
 use forebay_types::ClusterId;
 
@@ -43,14 +43,7 @@ pub struct CatalogMigrated {
 /// new one.
 pub async fn migrate(config: &Config, url: &ShardUrl) -> Result<CatalogMigrated, CatalogMigrateError> {
     let catalog = open_catalog(url, &shards::mysql_options(config))?;
-    let cluster = match catalog.cluster().await? {
-        Some(cluster) => cluster,
-        None => {
-            let listed = shards::open(config).map_err(CatalogMigrateError::Unfit)?;
-            shards::cluster_of(&listed).await.map_err(CatalogMigrateError::Unfit)?
-        }
-    };
-    let applied = catalog.migrate(cluster).await?;
+    let (cluster, applied) = schema(config, &*catalog).await?;
     let known = catalog.read(Versions::default()).await?.shards.unwrap_or_default();
     let mut added = Vec::new();
     for listed in &config.shards {
@@ -61,10 +54,33 @@ pub async fn migrate(config: &Config, url: &ShardUrl) -> Result<CatalogMigrated,
         if known.iter().any(|shard| shard.id == listed.id && shard.url == url) {
             continue;
         }
-        let done = catalog.add_shard(&url, Some(listed.id)).await;
-        done.map_err(|error| CatalogMigrateError::Add(listed.id.0, error))?;
-        added.push(listed.clone());
+        match catalog.add_shard(&url, Some(listed.id)).await {
+            Ok(_) => added.push(listed.clone()),
+            // Another migration was faster.
+            Err(CatalogError::UrlTaken(id)) if id == listed.id => {}
+            Err(error) => return Err(CatalogMigrateError::Add(listed.id.0, error)),
+        }
     }
     let all = catalog.read(Versions::default()).await?.shards.unwrap_or_default();
     Ok(CatalogMigrated { cluster, applied, added, shards: all.iter().map(shard_config).collect() })
+}
+
+/// Creates or upgrades the schema. Returns the cluster, and the versions that were applied.
+async fn schema(
+    config: &Config,
+    catalog: &dyn Catalog,
+) -> Result<(ClusterId, Vec<u32>), CatalogMigrateError> {
+    if let Some(cluster) = catalog.cluster().await? {
+        return Ok((cluster, catalog.migrate(cluster).await?));
+    }
+    let listed = shards::open(config).map_err(CatalogMigrateError::Unfit)?;
+    let cluster = shards::cluster_of(&listed).await.map_err(CatalogMigrateError::Unfit)?;
+    match catalog.migrate(cluster).await {
+        Ok(applied) => Ok((cluster, applied)),
+        Err(error) => match catalog.cluster().await? {
+            // Another migration, for which this one has waited, has given it an id.
+            Some(other) if other != cluster => Ok((other, catalog.migrate(other).await?)),
+            _ => Err(error.into()),
+        },
+    }
 }

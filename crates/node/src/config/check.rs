@@ -7,7 +7,7 @@ use std::{
 };
 
 use forebay_engine::{Settings, TOPIC_BYTES};
-use forebay_store::Tls;
+use forebay_store::{Password, Tls};
 use forebay_types::{Limits, ShardId};
 use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 
@@ -22,7 +22,7 @@ use super::{
     tls::tls,
     traces::traces,
     urls::shard_url,
-    values::{Config, LogFormat, ShardConfig},
+    values::{Config, LogFormat, Secret, ShardConfig},
 };
 use crate::grpc::{LoadLimits, RequestRules};
 
@@ -101,9 +101,7 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         traces,
         access,
         exposed,
-        mysql_password: secrets
-            .mysql_password
-            .or_else(|| secret_file("node.mysql_password_file", node.mysql_password_file?, errors)),
+        mysql_password: mysql_password(secrets.mysql_password, node.mysql_password_file, errors),
         mysql_tls: mysql_tls(node.mysql_tls.as_deref(), node.mysql_tls_ca_file.is_some(), errors),
         mysql_tls_ca: node.mysql_tls_ca_file.map(|path| tls_ca_file(path, errors)),
         shards,
@@ -112,6 +110,19 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         load,
         settings,
     }
+}
+
+/// The variable's, or what the file says whenever a connection is made. It must say something now.
+fn mysql_password(
+    variable: Option<Secret>,
+    file: Option<String>,
+    errors: &mut Vec<String>,
+) -> Option<Password> {
+    if let Some(secret) = variable {
+        return Some(Password::Text(secret.reveal().to_owned()));
+    }
+    let path = file?;
+    secret_file("node.mysql_password_file", path.clone(), errors).map(|_| Password::File(path.into()))
 }
 
 fn mysql_tls(text: Option<&str>, has_ca: bool, errors: &mut Vec<String>) -> Tls {

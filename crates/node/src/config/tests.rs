@@ -3,6 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use forebay_engine::Settings;
+use forebay_store::Password;
 
 use super::*;
 use crate::grpc::LoadLimits;
@@ -151,13 +152,18 @@ fn spans_go_where_the_file_or_a_variable_says() {
 fn the_password_comes_from_the_environment_or_a_file_and_is_never_printed() {
     let config = parse(SHARD, &[("FOREBAY_MYSQL_PASSWORD", "hidden")], vec![]).unwrap();
     let password = config.mysql_password.unwrap();
-    assert_eq!(password.reveal(), "hidden");
+    assert_eq!(password, Password::Text("hidden".to_owned()));
     assert!(!format!("{password:?}").contains("hidden"));
     assert!(
         errors(&format!("[node]\nmysql_password = \"x\"\n{SHARD}"))[0].starts_with("node.mysql_password")
     );
     let missing = errors(&format!("[node]\nmysql_password_file = \"/nowhere\"\n{SHARD}"));
     assert!(missing[0].starts_with("node.mysql_password_file: cannot read /nowhere"), "{missing:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("password");
+    std::fs::write(&path, "hidden").unwrap();
+    let text = format!("[node]\nmysql_password_file = {:?}\n{SHARD}", path.display().to_string());
+    assert_eq!(parse(&text, &[], vec![]).unwrap().mysql_password, Some(Password::File(path)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf, time::Duration};
 
 use forebay_engine::Settings;
-use forebay_store::Tls;
+use forebay_store::{Password, Tls};
 use forebay_types::{NodeName, ShardId};
 
 use super::http::HttpAccess;
@@ -48,7 +48,7 @@ pub struct Config {
     /// How long a stopping node still serves while load balancers notice.
     pub drain: Duration,
     /// The password of the MySQL accounts.
-    pub mysql_password: Option<Secret>,
+    pub mysql_password: Option<Password>,
     /// A file of CA certificates that the MySQL servers' certificates must chain to.
     pub mysql_tls_ca: Option<PathBuf>,
     /// Whether connections to the MySQL servers are encrypted.

@@ -1,13 +1,13 @@
 //! A catalog in a schema of MySQL or MariaDB.
 
 use async_trait::async_trait;
-use sqlx::mysql::MySqlConnectOptions;
 
 use super::{
     connect::{Role, connect},
     migrate,
     options::{self, MySqlOptions},
     session::MySqlSession,
+    target::Target,
 };
 use crate::{
     catalog::{CatalogSession, Connections, Connector},
@@ -21,14 +21,14 @@ use crate::{
 /// The catalog of a cluster in a schema of MySQL or MariaDB.
 pub struct MySqlCatalog {
     /// How to connect.
-    options: MySqlConnectOptions,
+    target: Target,
     /// The connections that are kept.
     connections: Connections<MySqlSession>,
 }
 
 impl std::fmt::Debug for MySqlCatalog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Without the options: they contain the password.
+        // Without the target: it contains the password.
         f.debug_struct("MySqlCatalog").finish_non_exhaustive()
     }
 }
@@ -37,7 +37,7 @@ impl MySqlCatalog {
     /// A catalog in the schema that `url` names, as in `mysql://forebay@db1:3306/forebay_catalog`. The error
     /// explains what is wrong with the URL and never repeats a password.
     pub fn new(url: &str, options: &MySqlOptions) -> Result<Self, StoreError> {
-        Ok(Self { options: options::parse(url, "catalog", options)?, connections: Connections::default() })
+        Ok(Self { target: options::parse(url, "catalog", options)?, connections: Connections::default() })
     }
 }
 
@@ -46,14 +46,14 @@ impl Connector for MySqlCatalog {
     type Session = MySqlSession;
 
     async fn connect(&self) -> Result<MySqlSession, StoreError> {
-        connect(&self.options, Role::Writer).await.map_err(|error| match error.class {
+        connect(&self.target, Role::Writer).await.map_err(|error| match error.class {
             ErrorClass::Schema => migrate::CATALOG.missing(&error),
             _ => error,
         })
     }
 
     async fn migrate(&self, identity: &dyn Identity) -> Result<Vec<u32>, MigrateError> {
-        migrate::migrate(&self.options, &migrate::CATALOG, identity).await
+        migrate::migrate(&self.target, &migrate::CATALOG, identity).await
     }
 
     fn schema(&self) -> &'static Schema {

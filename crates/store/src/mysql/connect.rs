@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use sqlx::{
-    ConnectOptions as _, Executor as _,
-    mysql::{MySqlConnectOptions, MySqlConnection},
-};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, mysql::MySqlConnection};
 
-use super::{error::classify, session::MySqlSession};
+use super::{error::classify, session::MySqlSession, target::Target};
 use crate::error::{ErrorClass, StoreError};
 
 /// A server that is alive answers sooner.
@@ -33,11 +30,14 @@ pub(super) enum Role {
     Ddl,
     /// Creates or upgrades the schema. It waits for locks, and for statements that rebuild a table.
     Migration,
+    /// Reads committed data. Each statement is a transaction.
+    Reader,
 }
 
 /// Opens a connection for a role.
-pub(super) async fn connect(options: &MySqlConnectOptions, role: Role) -> Result<MySqlSession, StoreError> {
-    let address = address(options);
+pub(super) async fn connect(target: &Target, role: Role) -> Result<MySqlSession, StoreError> {
+    let address = target.address();
+    let options = target.options();
     let connecting = async {
         let mut connection = options.connect().await?;
         prepare(&mut connection, role).await?;
@@ -48,7 +48,7 @@ pub(super) async fn connect(options: &MySqlConnectOptions, role: Role) -> Result
             let timeout = match role {
                 Role::Migration => MIGRATION_TIMEOUT,
                 Role::Shared => SHARED_TIMEOUT,
-                Role::Writer | Role::Ddl => STATEMENT_TIMEOUT,
+                Role::Writer | Role::Ddl | Role::Reader => STATEMENT_TIMEOUT,
             };
             let session = MySqlSession::new(connection, address, timeout);
             return Ok(if role == Role::Shared { session.text_only() } else { session });
@@ -59,45 +59,40 @@ pub(super) async fn connect(options: &MySqlConnectOptions, role: Role) -> Result
     Err(StoreError::new(error.class, format!("cannot connect to {address}: {}", error.message)))
 }
 
-/// The schema's address for messages, as in `db1:3306/forebay_0001`, or that of the server.
-pub(super) fn address(options: &MySqlConnectOptions) -> String {
-    let server = format!("{}:{}", options.get_host(), options.get_port());
-    match options.get_database() {
-        None | Some("") => server,
-        Some(schema) => format!("{server}/{schema}"),
-    }
-}
-
-/// Sets the session variables. The timeouts are short, so that an owner that hangs soon loses its locks.
-async fn prepare(connection: &mut MySqlConnection, role: Role) -> Result<(), sqlx::Error> {
-    let sql = match role {
-        // MariaDB can also end a transaction that is idle.
-        Role::Writer => {
-            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 0, \
-             innodb_lock_wait_timeout = 3, lock_wait_timeout = 3, wait_timeout = 15 \
-             /*M!100300 , idle_transaction_timeout = 5 */; \
-             SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-        }
-        Role::Shared => {
-            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
-             innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, wait_timeout = 15 \
-             /*M!100300 , idle_transaction_timeout = 5 */; \
-             SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-        }
-        Role::Ddl => {
-            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
-             innodb_lock_wait_timeout = 1, lock_wait_timeout = 1, wait_timeout = 15"
-        }
-        Role::Migration => {
-            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
-             innodb_lock_wait_timeout = 60, lock_wait_timeout = 60, wait_timeout = 60"
-        }
-    };
-    connection.execute(sqlx::raw_sql(sql)).await?;
+/// Sets all that this program relies on in a session: a server's defaults are its administrator's.
+pub(super) async fn prepare(connection: &mut MySqlConnection, role: Role) -> Result<(), sqlx::Error> {
+    connection.execute(sqlx::raw_sql(AssertSqlSafe(session_settings(role)))).await?;
     if role == Role::Writer && !minimize_binlog(connection).await? {
         tracing::debug!("this account may not set binlog_row_image; deletes write whole rows to the binlog");
     }
     Ok(())
+}
+
+/// The statements that set a session up. The timeouts are short, so that an owner that hangs soon loses its
+/// locks.
+fn session_settings(role: Role) -> String {
+    let autocommit = u8::from(role != Role::Writer);
+    let (lock_seconds, idle_seconds) = match role {
+        Role::Writer => (3, Some(15)),
+        Role::Reader => (3, None),
+        Role::Shared | Role::Ddl => (1, Some(15)),
+        Role::Migration => (60, Some(60)),
+    };
+    let idle = idle_seconds.map(|seconds| format!(", wait_timeout = {seconds}")).unwrap_or_default();
+    // MariaDB can also end a transaction that is idle.
+    let idle_transaction = match role {
+        Role::Writer | Role::Shared => " /*M!100300 , idle_transaction_timeout = 5 */",
+        Role::Reader | Role::Ddl | Role::Migration => "",
+    };
+    format!(
+        "SET NAMES utf8mb4; \
+         SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = {autocommit}, \
+         completion_type = 0, time_zone = '+00:00', unique_checks = 1, sql_safe_updates = 0, \
+         sql_big_selects = 1, sql_select_limit = 18446744073709551615, \
+         innodb_lock_wait_timeout = {lock_seconds}, lock_wait_timeout = {lock_seconds}{idle} \
+         /*M!100100 , max_statement_time = 0 */ /*!80000 , max_execution_time = 0 */{idle_transaction}; \
+         SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE"
+    )
 }
 
 /// Keeps payloads out of the binary log where possible. With full row images a delete writes every payload
@@ -114,12 +109,4 @@ pub(super) async fn minimize_binlog(connection: &mut MySqlConnection) -> Result<
         }
     }
     Ok(false)
-}
-
-/// Sets the session variables of a reader's connection.
-pub(super) async fn prepare_reader(connection: &mut MySqlConnection) -> Result<(), sqlx::Error> {
-    let sql = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
-               innodb_lock_wait_timeout = 3, lock_wait_timeout = 3; \
-               SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
-    connection.execute(sqlx::raw_sql(sql)).await.map(drop)
 }

@@ -7,13 +7,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sqlx::mysql::MySqlConnectOptions;
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     connect::{Role, connect},
     server,
     session::MySqlSession,
+    target::Target,
 };
 use crate::error::{ErrorClass, StoreError};
 
@@ -57,7 +57,7 @@ pub(super) trait Visit: Send + Sync {
 /// A few connections for those who ask alone.
 pub(super) struct Links {
     /// How to connect, without a schema.
-    options: MySqlConnectOptions,
+    target: Target,
     /// Connections that nobody uses.
     idle: Mutex<Vec<Link>>,
     /// Bounds how many there are.
@@ -66,13 +66,13 @@ pub(super) struct Links {
 
 impl Links {
     /// Connects when first used.
-    pub(super) fn new(options: MySqlConnectOptions) -> Self {
-        Self { options, idle: Mutex::default(), room: Semaphore::new(LINKS_MAX) }
+    pub(super) fn new(target: Target) -> Self {
+        Self { target, idle: Mutex::default(), room: Semaphore::new(LINKS_MAX) }
     }
 
     /// Opens a connection that the caller keeps.
     pub(super) async fn open(&self) -> Result<Link, StoreError> {
-        let mut session = connect(&self.options, Role::Shared).await?;
+        let mut session = connect(&self.target, Role::Shared).await?;
         let identity = server::identity_of(&mut session).await?;
         Ok(Link { session, identity, opened: Instant::now() })
     }

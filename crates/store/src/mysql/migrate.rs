@@ -1,13 +1,12 @@
 //! Creates or upgrades the schema, under a named lock.
 
 use async_trait::async_trait;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, mysql::MySqlConnectOptions};
 
 use super::{
     connect::{Role, connect},
-    error::classify,
     session::MySqlSession,
     settings,
+    target::Target,
 };
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
@@ -108,13 +107,13 @@ pub(super) const CATALOG: Schema = Schema::catalog(&[
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that
 /// `identity` says.
 pub(super) async fn migrate(
-    options: &MySqlConnectOptions,
+    target: &Target,
     schema: &Schema,
     identity: &dyn Identity,
 ) -> Result<Vec<u32>, MigrateError> {
     let mut cuts = 0;
     loop {
-        match attempt(options, schema, identity).await {
+        match attempt(target, schema, identity).await {
             Err(MigrateError::Store(error)) if error.class == ErrorClass::Disconnected && cuts < CUTS_MAX => {
                 cuts += 1;
                 tracing::warn!(%error, "the migration lost its connection; it goes on");
@@ -125,14 +124,14 @@ pub(super) async fn migrate(
 }
 
 async fn attempt(
-    options: &MySqlConnectOptions,
+    target: &Target,
     schema: &Schema,
     identity: &dyn Identity,
 ) -> Result<Vec<u32>, MigrateError> {
-    let mut session = match connect(options, Role::Migration).await {
+    let mut session = match connect(target, Role::Migration).await {
         Err(error) if error.class == ErrorClass::Schema => {
-            create_schema(options).await?;
-            connect(options, Role::Migration).await?
+            create_schema(target).await?;
+            connect(target, Role::Migration).await?
         }
         session => session?,
     };
@@ -143,10 +142,23 @@ async fn attempt(
         // The lock ends with the connection.
         let applied = apply(&mut session, schema).await?;
         identity.write(&mut session).await?;
+        read_back(target, schema, &applied).await?;
         return Ok(applied);
     }
     let message = "another migration of this schema has held its lock for a minute: try again later";
     Err(StoreError::new(ErrorClass::Unavailable, message).into())
+}
+
+/// Fails unless another connection sees what was applied: nobody is told of what is not committed.
+async fn read_back(target: &Target, schema: &Schema, applied: &[u32]) -> Result<(), StoreError> {
+    let mut other = connect(target, Role::Migration).await?;
+    let seen = version::check(&mut other, schema).await;
+    other.close().await;
+    seen.map_err(|error| {
+        let message =
+            format!("migrations {applied:?} were applied, and the server does not have them: {error}");
+        StoreError::new(error.class, message)
+    })
 }
 
 async fn apply(session: &mut MySqlSession, schema: &Schema) -> Result<Vec<u32>, MigrateError> {
@@ -183,11 +195,8 @@ fn has_statement(text: &str) -> bool {
 }
 
 /// Creates the schema itself. The account may lack the privilege.
-async fn create_schema(options: &MySqlConnectOptions) -> Result<(), StoreError> {
-    let Some(schema) = options.get_database().map(str::to_owned) else { return Ok(()) };
-    let mut connection = options.clone().database("").connect().await.map_err(classify)?;
+async fn create_schema(target: &Target) -> Result<(), StoreError> {
+    let mut session = connect(&target.without_schema(), Role::Migration).await?;
     // The name contains no backtick, see options.rs.
-    let sql = format!("CREATE DATABASE IF NOT EXISTS `{schema}`");
-    connection.execute(sqlx::raw_sql(AssertSqlSafe(sql))).await.map_err(classify)?;
-    Ok(())
+    session.run(format!("CREATE DATABASE IF NOT EXISTS `{}`", target.schema())).await
 }

@@ -20,11 +20,12 @@ mod settings;
 mod shard;
 mod shared_server;
 mod take_over;
+mod target;
 mod together;
 mod writer;
 
 pub use catalog::MySqlCatalog;
 pub(crate) use options::check_shard_url;
-pub use options::{MySqlOptions, Tls};
+pub use options::{MySqlOptions, Password, Tls};
 pub use servers::MySqlServers;
 pub use shard::MySqlShard;

@@ -7,18 +7,28 @@ use sqlx::{
     mysql::{MySqlConnectOptions, MySqlSslMode},
 };
 
+use super::target::{PasswordFile, Target};
 use crate::error::{ErrorClass, StoreError};
 
 /// Connection options beside the URL.
 #[derive(Clone, Default)]
 pub struct MySqlOptions {
     /// The account's password. It overrides one in the URL. Never logged.
-    pub password: Option<String>,
+    pub password: Option<Password>,
     /// A file with the certificates of trusted authorities. With it, connections are encrypted and the
     /// server's identity is verified.
     pub tls_ca: Option<PathBuf>,
     /// Whether connections are encrypted.
     pub tls: Tls,
+}
+
+/// An account's password.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Password {
+    /// This one.
+    Text(String),
+    /// What this file says when a connection is made.
+    File(PathBuf),
 }
 
 /// Whether connections to a server are encrypted.
@@ -32,6 +42,15 @@ pub enum Tls {
     Required,
     /// Never.
     Off,
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(_) => f.write_str("Text"),
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+        }
+    }
 }
 
 impl fmt::Debug for MySqlOptions {
@@ -49,11 +68,7 @@ pub(crate) fn check_shard_url(url: &str) -> Result<(), StoreError> {
 }
 
 /// Parses the URL of a shard or a catalog, as `role` says. It must name a schema.
-pub(super) fn parse(
-    url: &str,
-    role: &str,
-    options: &MySqlOptions,
-) -> Result<MySqlConnectOptions, StoreError> {
+pub(super) fn parse(url: &str, role: &str, options: &MySqlOptions) -> Result<Target, StoreError> {
     // The URL may contain a password, so no message repeats it.
     let wrong = |what: &str| {
         let message = format!("not the URL of a {role} (mysql://user@host:3306/schema): {what}");
@@ -71,8 +86,17 @@ pub(super) fn parse(
         }
         Some(_) => {}
     }
-    if let Some(password) = &options.password {
-        parsed = parsed.password(password);
+    let mut file = None;
+    match &options.password {
+        Some(Password::Text(password)) => parsed = parsed.password(password),
+        Some(Password::File(path)) => {
+            let opened = PasswordFile::open(path);
+            file = Some(opened.map_err(|error| {
+                let message = format!("cannot read the password in {}: {error}", path.display());
+                StoreError::new(ErrorClass::Disconnected, message)
+            })?);
+        }
+        None => {}
     }
     parsed = match (options.tls, &options.tls_ca) {
         (Tls::Off, Some(_)) => return Err(wrong("TLS is off, and a file of trusted authorities is given")),
@@ -83,13 +107,14 @@ pub(super) fn parse(
         (Tls::Auto, None) => parsed,
     };
     // connect.rs sets the session variables in one statement.
-    Ok(parsed
+    let parsed = parsed
         .pipes_as_concat(false)
         .no_engine_substitution(false)
         .timezone(None)
         .set_names(false)
         .statement_cache_capacity(100)
-        .disable_statement_logging())
+        .disable_statement_logging();
+    Ok(Target::new(parsed, file))
 }
 
 #[cfg(test)]
@@ -107,7 +132,8 @@ mod tests {
 
     #[test]
     fn the_password_is_not_shown() {
-        let options = MySqlOptions { password: Some("secret".to_owned()), ..MySqlOptions::default() };
+        let options =
+            MySqlOptions { password: Some(Password::Text("secret".to_owned())), ..MySqlOptions::default() };
         assert!(!format!("{options:?}").contains("secret"));
         parse("mysql://forebay@db1:3306/forebay_0001", "shard", &options).unwrap();
     }
@@ -117,7 +143,7 @@ mod tests {
         let ca = || Some(PathBuf::from("ca.pem"));
         let mode = |url, tls, tls_ca| {
             let parsed = parse(url, "shard", &MySqlOptions { tls, tls_ca, ..MySqlOptions::default() });
-            parsed.map(|parsed| format!("{:?}", parsed.get_ssl_mode()))
+            parsed.map(|parsed| format!("{:?}", parsed.options().get_ssl_mode()))
         };
         for url in ["mysql://forebay@db1/s", "mysql://forebay:secret@db1/s"] {
             for (tls, tls_ca, expected) in [

@@ -1,6 +1,9 @@
 //! A small pool of connections that only read.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
@@ -8,10 +11,11 @@ use sqlx::{MySql, MySqlPool, mysql::MySqlPoolOptions, pool::PoolConnection};
 use tokio::sync::watch;
 
 use super::{
-    connect::{self, STATEMENT_TIMEOUT},
+    connect::{self, Role, STATEMENT_TIMEOUT},
     error::{classify, is_other_server},
     server::Server,
     session::{bind, decode},
+    target::Target,
 };
 use crate::{
     error::{ErrorClass, StoreError},
@@ -24,8 +28,10 @@ pub(super) struct MySqlReadPool {
     pool: MySqlPool,
     /// The server that is read, as it names itself.
     server: Arc<str>,
-    /// The schema's address, for messages.
-    address: String,
+    /// How to connect.
+    target: Target,
+    /// The password with which the pool connects, if it stands in a file.
+    password: Mutex<Option<Arc<str>>>,
     /// Why no new connection can be had, once another server answers at the address. The pool itself only
     /// tries again.
     other_server: watch::Receiver<Option<StoreError>>,
@@ -47,19 +53,31 @@ impl MySqlReadPool {
                 let (report, server) = (report.clone(), checked.clone());
                 Box::pin(async move {
                     server.check(connection).await.inspect_err(|error| report_other(&report, error))?;
-                    connect::prepare_reader(connection).await
+                    connect::prepare(connection, Role::Reader).await
                 })
             });
-        let options = &server.options;
+        let target = server.target.clone();
         Self {
-            pool: pool.connect_lazy_with(options.clone()),
+            password: Mutex::new(target.password()),
+            pool: pool.connect_lazy_with(target.options()),
             server: server.identity.clone(),
-            address: connect::address(options),
+            target,
             other_server,
         }
     }
 
+    /// Connections that the pool opens from now on have the password that its file says now.
+    fn renew_password(&self) {
+        let now = self.target.password();
+        let mut known = self.password.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != now {
+            self.pool.set_connect_options(self.target.options());
+            *known = now;
+        }
+    }
+
     async fn acquire(&self) -> Result<PoolConnection<MySql>, StoreError> {
+        self.renew_password();
         let mut other_server = self.other_server.clone();
         let other = async {
             match other_server.wait_for(Option::is_some).await {
@@ -114,7 +132,7 @@ impl ReadConnection for MySqlReadPool {
             Err(_) => {
                 // The answer may still arrive. The next user of this connection would take it for its own.
                 drop(connection.detach());
-                let message = format!("{} did not answer within 10 s", self.address);
+                let message = format!("{} did not answer within 10 s", self.target.address());
                 Err(StoreError::new(ErrorClass::Disconnected, message))
             }
         }

@@ -4,16 +4,13 @@
 
 use std::sync::Arc;
 
-use sqlx::{
-    Executor as _, Row as _,
-    mysql::{MySqlConnectOptions, MySqlConnection},
-    raw_sql,
-};
+use sqlx::{Executor as _, Row as _, mysql::MySqlConnection, raw_sql};
 
 use super::{
     connect::{self, Role},
     error::OtherServer,
     session::MySqlSession,
+    target::Target,
 };
 use crate::error::StoreError;
 
@@ -25,24 +22,21 @@ const IDENTITY: &str = "SELECT CONCAT_WS(' ' /*!80000 , @@server_uuid */ \
 /// How to connect to the server that holds a shard.
 #[derive(Clone)]
 pub(super) struct Server {
-    /// The address and the credentials.
-    pub(super) options: MySqlConnectOptions,
+    /// The address and the account.
+    pub(super) target: Target,
     /// What the server answers to [`IDENTITY`].
     pub(super) identity: Arc<str>,
 }
 
 impl Server {
     /// The server at the other end of a connection.
-    pub(super) async fn of(
-        options: &MySqlConnectOptions,
-        session: &mut MySqlSession,
-    ) -> Result<Self, StoreError> {
-        Ok(Self { options: options.clone(), identity: identity_of(session).await?.into() })
+    pub(super) async fn of(target: &Target, session: &mut MySqlSession) -> Result<Self, StoreError> {
+        Ok(Self { target: target.clone(), identity: identity_of(session).await?.into() })
     }
 
     /// Opens another connection to it. Fails with `NotPrimary` if another server answers.
     pub(super) async fn connect(&self, role: Role) -> Result<MySqlSession, StoreError> {
-        let mut session = connect::connect(&self.options, role).await?;
+        let mut session = connect::connect(&self.target, role).await?;
         session.with_timeout(async |connection| self.check(connection).await).await?;
         Ok(session)
     }

@@ -33,13 +33,12 @@ impl MySqlServers {
     /// A shard in the schema that `url` names, as in `mysql://forebay@db1:3306/forebay_0001`. The error
     /// explains what is wrong with the URL and never repeats a password.
     pub fn shard(&self, id: ShardId, url: &str, options: &MySqlOptions) -> Result<MySqlShard, StoreError> {
-        let options = options::parse(url, "shard", options)?;
-        let without_schema = options.clone().database("");
-        // All that a connection depends on.
-        let key = format!("{without_schema:?}");
+        let target = options::parse(url, "shard", options)?;
+        let server = target.without_schema();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let shared = known.entry(key).or_insert_with(|| Arc::new(SharedServer::new(without_schema)));
-        Ok(MySqlShard::on(shared.clone(), id, options))
+        let shared = known.entry(server.key()).or_insert_with(|| Arc::new(SharedServer::new(server)));
+        shared.shards().insert(id);
+        Ok(MySqlShard::on(shared.clone(), id, target))
     }
 }
 

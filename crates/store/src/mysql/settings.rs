@@ -18,9 +18,11 @@ use crate::{
 const NEVER_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// The variables that matter.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 19] = [
     "version",
     "max_allowed_packet",
+    "max_connections",
+    "max_user_connections",
     "log_bin",
     "sync_binlog",
     "binlog_format",
@@ -38,8 +40,13 @@ const NAMES: [&str; 17] = [
     "wsrep_on",
 ];
 
-/// Reads and assesses the server's settings.
-pub(super) async fn read(session: &mut MySqlSession) -> Result<Settings, StoreError> {
+/// The most connections of a node to a server, beside those to its shards there.
+const CONNECTIONS_OF_NODE: usize = 18;
+/// The most connections of a node to one shard.
+const CONNECTIONS_OF_SHARD: usize = 6;
+
+/// Reads and assesses the server's settings. `shards`: so many of it this process knows.
+pub(super) async fn read(session: &mut MySqlSession, shards: usize) -> Result<Settings, StoreError> {
     let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('{}')", NAMES.join("','"));
     let mut variables = BTreeMap::new();
     for row in session.fetch(Statement::new(sql, vec![])).await? {
@@ -53,7 +60,7 @@ pub(super) async fn read(session: &mut MySqlSession) -> Result<Settings, StoreEr
     }
     let variables = Variables(variables);
     product::check(variables.value("version"))?;
-    Ok(variables.settings(minimal))
+    Ok(variables.settings(minimal, shards))
 }
 
 /// Fails if the server is too old.
@@ -74,12 +81,17 @@ impl Variables {
         matches!(self.value(name), "ON" | "1")
     }
 
-    fn settings(&self, minimal_row_images: bool) -> Settings {
+    fn settings(&self, minimal_row_images: bool, shards: usize) -> Settings {
         let packet = self.value("max_allowed_packet").parse::<usize>().unwrap_or(1 << 20);
         Settings {
             server: product::name(self.value("version")),
             not_durable: self.assess_durability(),
-            warnings: [self.assess_replication(), self.assess_speed(minimal_row_images)].concat(),
+            warnings: [
+                self.assess_replication(),
+                self.assess_speed(minimal_row_images),
+                self.assess_connections(shards),
+            ]
+            .concat(),
             batch_bytes: packet / 4,
             ..Settings::default()
         }
@@ -149,6 +161,24 @@ impl Variables {
         warnings
     }
 
+    /// Limits that a node alone may reach. Then lists and looks take the connection that a shard's owner needs.
+    fn assess_connections(&self, shards: usize) -> Vec<String> {
+        let needed = CONNECTIONS_OF_NODE + CONNECTIONS_OF_SHARD * shards;
+        let is_short = |name: &&str| {
+            // 0: as many as max_connections.
+            self.value(name).parse::<usize>().is_ok_and(|limit| limit > 0 && limit < needed)
+        };
+        let limits = ["max_connections", "max_user_connections"].into_iter().filter(is_short);
+        let warning = |name| {
+            format!(
+                "{name} is {}: a node opens up to {needed} connections here, {CONNECTIONS_OF_NODE} and \
+                 {CONNECTIONS_OF_SHARD} for each of {shards} shards, and each further node {CONNECTIONS_OF_NODE}",
+                self.value(name)
+            )
+        };
+        limits.map(warning).collect()
+    }
+
     /// The settings that make commits slower.
     fn assess_speed(&self, minimal_row_images: bool) -> Vec<String> {
         let mut slow = Vec::new();
@@ -193,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_server_with_recommended_settings() {
-        let settings = variables(&[]).settings(true);
+        let settings = variables(&[]).settings(true, 2);
         assert_eq!(settings.server, "MariaDB 10.11.14");
         assert_eq!((settings.not_durable.len(), settings.warnings.len()), (0, 0));
         assert_eq!(settings.batch_bytes, 4 << 20);
@@ -209,37 +239,58 @@ mod tests {
             ("innodb_flush_method", "nosync"),
             ("wsrep_on", "ON"),
         ] {
-            let settings = variables(&[(name, value)]).settings(true);
+            let settings = variables(&[(name, value)]).settings(true, 2);
             assert_eq!(settings.not_durable.len(), 1, "{name}");
             assert!(settings.not_durable[0].starts_with(name), "{name}");
         }
         let no_redo = [("version", "9.7.0"), ("innodb_redo_log_enabled", "OFF")];
-        assert!(variables(&no_redo).settings(true).not_durable[0].contains("the redo log is disabled"));
+        assert!(variables(&no_redo).settings(true, 2).not_durable[0].contains("the redo log is disabled"));
         // MariaDB's 3 syncs as well; MySQL has no 3.
         let three = ("innodb_flush_log_at_trx_commit", "3");
-        assert_eq!(variables(&[three]).settings(true).not_durable.len(), 0);
-        assert_eq!(variables(&[three, ("version", "9.7.0")]).settings(true).not_durable.len(), 1);
+        assert_eq!(variables(&[three]).settings(true, 2).not_durable.len(), 0);
+        assert_eq!(variables(&[three, ("version", "9.7.0")]).settings(true, 2).not_durable.len(), 1);
         let without_log = [("log_bin", "OFF"), ("sync_binlog", "0")];
-        assert_eq!(variables(&without_log).settings(true).not_durable.len(), 0);
+        assert_eq!(variables(&without_log).settings(true, 2).not_durable.len(), 0);
     }
 
     #[test]
     fn replication_that_may_stop_waiting_is_a_warning() {
         let falls_back = [("rpl_semi_sync_master_enabled", "ON"), ("rpl_semi_sync_master_timeout", "10000")];
-        let settings = variables(&falls_back).settings(true);
+        let settings = variables(&falls_back).settings(true, 2);
         assert_eq!((settings.not_durable.len(), settings.warnings.len()), (0, 1));
         let waits = [("rpl_semi_sync_master_enabled", "ON"), ("rpl_semi_sync_master_timeout", "4294967295")];
-        assert_eq!(variables(&waits).settings(true).warnings.len(), 0);
+        assert_eq!(variables(&waits).settings(true, 2).warnings.len(), 0);
+    }
+
+    #[test]
+    fn too_few_connections_for_one_node_are_a_warning() {
+        for (limits, shards, expected) in [
+            (&[("max_connections", "10")][..], 2, &["max_connections is 10: a node opens up to 30 "][..]),
+            (&[("max_connections", "30"), ("max_user_connections", "0")], 2, &[]),
+            (&[("max_connections", "30")], 3, &["max_connections is 30: a node opens up to 36 "]),
+            (
+                &[("max_connections", "500"), ("max_user_connections", "20")],
+                1,
+                &["max_user_connections is 20"],
+            ),
+        ] {
+            let warnings = variables(limits).settings(true, shards).warnings;
+            assert_eq!(warnings.len(), expected.len(), "{warnings:?}");
+            assert!(
+                warnings.iter().zip(expected).all(|(found, begin)| found.starts_with(begin)),
+                "{warnings:?}"
+            );
+        }
     }
 
     #[test]
     fn full_row_images_are_slow_unless_the_session_can_change_them() {
         let full = variables(&[("binlog_row_image", "FULL"), ("version", "9.7.0")]);
-        assert_eq!(full.settings(true).warnings.len(), 0);
-        assert_eq!(full.settings(false).warnings.len(), 1);
-        assert_eq!(full.settings(false).server, "MySQL 9.7.0");
+        assert_eq!(full.settings(true, 2).warnings.len(), 0);
+        assert_eq!(full.settings(false, 2).warnings.len(), 1);
+        assert_eq!(full.settings(false, 2).server, "MySQL 9.7.0");
         let text = variables(&[("binlog_annotate_row_events", "ON")]);
-        assert_eq!(text.settings(true).warnings.len(), 0);
-        assert!(text.settings(false).warnings[0].starts_with("binlog_annotate_row_events is ON"));
+        assert_eq!(text.settings(true, 2).warnings.len(), 0);
+        assert!(text.settings(false, 2).warnings[0].starts_with("binlog_annotate_row_events is ON"));
     }
 }

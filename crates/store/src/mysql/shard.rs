@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use forebay_types::{ClusterId, ShardId};
-use sqlx::mysql::MySqlConnectOptions;
 
 use super::{
     connect::{Role, connect},
@@ -15,6 +14,7 @@ use super::{
     server::Server,
     shared_server::SharedServer,
     take_over,
+    target::Target,
 };
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
@@ -23,7 +23,7 @@ use crate::{
     shard::{Claim, Probed, Shard, ShardConnections},
     sql::{
         Dialect, Session as _, Statement, identity,
-        read::{SqlReader, remains::remains},
+        read::{read_ahead, remains::remains},
         version,
     },
 };
@@ -33,7 +33,7 @@ pub struct MySqlShard {
     /// The shard's number.
     id: ShardId,
     /// How to connect.
-    options: MySqlConnectOptions,
+    target: Target,
     /// The name of its schema.
     schema: Arc<str>,
     /// What it has in common with other shards of its server.
@@ -42,16 +42,16 @@ pub struct MySqlShard {
 
 impl std::fmt::Debug for MySqlShard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Without the options: they contain the password.
+        // Without the target: it contains the password.
         f.debug_struct("MySqlShard").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
 impl MySqlShard {
     /// A shard on this server.
-    pub(super) fn on(shared: Arc<SharedServer>, id: ShardId, options: MySqlConnectOptions) -> Self {
-        let schema = options.get_database().unwrap_or_default().into();
-        Self { id, options, schema, shared }
+    pub(super) fn on(shared: Arc<SharedServer>, id: ShardId, target: Target) -> Self {
+        let schema = target.schema().into();
+        Self { id, target, schema, shared }
     }
 
     /// Makes the shard's schema the default one of a connection.
@@ -84,7 +84,7 @@ impl Visit for ReadRemains<'_> {
 #[async_trait]
 impl Shard for MySqlShard {
     fn server(&self) -> String {
-        format!("{}:{}", self.options.get_host(), self.options.get_port())
+        self.target.server()
     }
 
     async fn identity(&self) -> Result<Option<ShardIdentity>, StoreError> {
@@ -96,7 +96,7 @@ impl Shard for MySqlShard {
 
     async fn migrate(&self, cluster: ClusterId) -> Result<Vec<u32>, MigrateError> {
         let ours = ShardIdentity { shard: self.id, cluster };
-        let applied = migrate::migrate(&self.options, &migrate::SHARD, &ours).await?;
+        let applied = migrate::migrate(&self.target, &migrate::SHARD, &ours).await?;
         tracing::info!(
             shard.id = self.id.0,
             ?applied,
@@ -122,10 +122,10 @@ impl Shard for MySqlShard {
 
     async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {
         // On connections of its own: others do not wait for it.
-        let mut session = connect(&self.options, Role::Ddl).await?;
-        let server = Server::of(&self.options, &mut session).await?;
+        let mut session = connect(&self.target, Role::Ddl).await?;
+        let server = Server::of(&self.target, &mut session).await?;
         drop(session);
-        SqlReader(MySqlReadPool::new(&server)).read_ahead().await
+        read_ahead(&MySqlReadPool::new(&server)).await
     }
 
     async fn take_over(
@@ -133,7 +133,7 @@ impl Shard for MySqlShard {
         claim: &Claim,
         seen: &Observation,
     ) -> Result<Option<ShardConnections>, StoreError> {
-        let taken = take_over::take_over(&self.shared, &self.options, claim, seen).await;
+        let taken = take_over::take_over(&self.shared, (self.id, &self.target), claim, seen).await;
         if !matches!(taken, Ok(Some(_))) {
             self.shared.forget();
         }

@@ -2,11 +2,12 @@
 //! not by shard.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use sqlx::mysql::MySqlConnectOptions;
+use forebay_types::ShardId;
 use tokio::time::Instant;
 
 use super::{
@@ -14,6 +15,7 @@ use super::{
     looks::Look,
     renewals::Renew,
     settings,
+    target::Target,
     together::Together,
 };
 use crate::{error::StoreError, rows::Settings};
@@ -29,22 +31,30 @@ pub(super) struct SharedServer {
     pub(super) looks: Together<Look>,
     /// Renews claims.
     pub(super) renewals: Together<Renew>,
+    /// The shards that are known.
+    shards: Mutex<BTreeSet<ShardId>>,
     /// The server's settings, and when they were read.
     settings: Mutex<Option<(Settings, Instant)>>,
 }
 
 impl SharedServer {
     /// Connects when first used.
-    pub(super) fn new(options: MySqlConnectOptions) -> Self {
-        let links = Arc::new(Links::new(options.clone()));
+    pub(super) fn new(target: Target) -> Self {
+        let links = Arc::new(Links::new(target.clone()));
         // A renewal must not wait for anything else.
-        let renewing = Arc::new(Links::new(options));
+        let renewing = Arc::new(Links::new(target));
         Self {
             looks: Together::new(links.clone()),
             links,
             renewals: Together::new(renewing),
+            shards: Mutex::default(),
             settings: Mutex::default(),
         }
+    }
+
+    /// The shards that are known.
+    pub(super) fn shards(&self) -> MutexGuard<'_, BTreeSet<ShardId>> {
+        self.shards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The server's settings.
@@ -55,7 +65,8 @@ impl SharedServer {
             return Ok(settings.clone());
         }
         let began = Instant::now();
-        let settings = settings::read(&mut link.session).await?;
+        let shards = self.shards().len();
+        let settings = settings::read(&mut link.session, shards).await?;
         let known = (settings.clone(), began);
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
         Ok(settings)

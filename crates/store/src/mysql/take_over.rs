@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sqlx::mysql::MySqlConnectOptions;
+use forebay_types::ShardId;
 use tokio::time::Instant;
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     server::Server,
     session::MySqlSession,
     shared_server::SharedServer,
+    target::Target,
     writer::MySqlWriter,
 };
 use crate::{
@@ -34,12 +35,12 @@ use crate::{
 /// The row's lock, which both take, says which of them is first.
 pub(super) async fn take_over(
     shared: &Arc<SharedServer>,
-    options: &MySqlConnectOptions,
+    (shard, target): (ShardId, &Target),
     claim: &Claim,
     seen: &Observation,
 ) -> Result<Option<ShardConnections>, StoreError> {
-    let mut session = connect(options, Role::Writer).await?;
-    let server = Server::of(options, &mut session).await?;
+    let mut session = connect(target, Role::Writer).await?;
+    let server = Server::of(target, &mut session).await?;
     // A candidate that has already lost must not kill: the lock's name would be the winner's.
     let Some(old) = owner_lock_name(&mut session, seen).await? else { return Ok(None) };
     let mut names = LockNames::new(claim.incarnation);
@@ -66,10 +67,10 @@ pub(super) async fn take_over(
         used: Instant::now(),
         statement_bytes,
     };
-    let schema = options.get_database().unwrap_or_default().into();
+    let schema = target.schema().into();
     let claim = Renew { schema, owner, server: server.identity.clone() };
     let heartbeat = MySqlHeartbeat { server: server.clone(), shared: shared.clone(), claim };
-    let reader = Arc::new(SqlReader(MySqlReadPool::new(&server)));
+    let reader = Arc::new(SqlReader::new(shard, MySqlReadPool::new(&server)));
     let (writer, heartbeat) = (Box::new(writer), Box::new(heartbeat));
     Ok(Some(ShardConnections { fence, behind, writer, heartbeat, reader }))
 }

@@ -10,6 +10,7 @@ mod fairness;
 mod first_come;
 mod idle_cost;
 mod migration_cut;
+mod odd_server;
 mod odd_shards;
 mod outage;
 mod overdue;
