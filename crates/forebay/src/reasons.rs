@@ -69,6 +69,13 @@ pub const REASONS: &[ReasonInfo] = &[
         advice: "redrive it, then update it",
     },
     ReasonInfo {
+        reason: Reason::ItemUnreadable,
+        code: "FAILED_PRECONDITION",
+        meaning: "what is stored of the item can't be read, so it can't be updated",
+        happened: "no",
+        advice: "a later release may have written it; if not, cancel it and enqueue it again",
+    },
+    ReasonInfo {
         reason: Reason::ShardDraining,
         code: "FAILED_PRECONDITION",
         meaning: "the shard that the item names takes no new items, because it is drained",

@@ -26,6 +26,8 @@ pub struct StoredItem {
     pub state: StoredState,
     /// Its last failed deliveries, the latest first, at most [`Failure::KEPT`].
     pub last_failures: Vec<Failure>,
+    /// Why some of what is stored of it can't be read. Attributes, headers and failures are unknown then.
+    pub unreadable: Option<String>,
 }
 
 /// Where an item is stored.

@@ -222,6 +222,8 @@ pub struct ReadyRow {
     pub bytes: u32,
     /// The body, if there was room for it in what the caller asked for.
     pub body: Option<Body>,
+    /// What is stored of its attributes can't be read: they are unknown.
+    pub unreadable: bool,
 }
 
 /// An item that waits, as an operation reads it.
@@ -279,6 +281,16 @@ pub enum DueItem {
         /// When it became one.
         died_at: Timestamp,
     },
+}
+
+impl DueItem {
+    /// What is stored of the item can't be read.
+    pub const fn is_unreadable(&self) -> bool {
+        match self {
+            Self::Ready(item) | Self::Scheduled(item) => item.unreadable,
+            Self::DeadLetter { .. } => false,
+        }
+    }
 }
 
 /// The stored answer to a dedupe key or request id.

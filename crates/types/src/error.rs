@@ -67,6 +67,8 @@ pub enum Reason {
     ItemLeased,
     /// The item is a dead letter.
     ItemDead,
+    /// What is stored of the item can't be read.
+    ItemUnreadable,
     /// There is no such operation.
     OperationNotFound,
     /// There is no such namespace.
@@ -97,7 +99,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 44] = [
         Self::InvalidField,
         Self::TooLarge,
         Self::InvalidReceipt,
@@ -128,6 +130,7 @@ impl Reason {
         Self::ItemNotFound,
         Self::ItemLeased,
         Self::ItemDead,
+        Self::ItemUnreadable,
         Self::OperationNotFound,
         Self::NamespaceNotFound,
         Self::TokenNotFound,
@@ -181,6 +184,7 @@ impl Reason {
             Self::ItemNotFound => "ITEM_NOT_FOUND",
             Self::ItemLeased => "ITEM_LEASED",
             Self::ItemDead => "ITEM_DEAD",
+            Self::ItemUnreadable => "ITEM_UNREADABLE",
             Self::OperationNotFound => "OPERATION_NOT_FOUND",
             Self::NamespaceNotFound => "NAMESPACE_NOT_FOUND",
             Self::TokenNotFound => "TOKEN_NOT_FOUND",

@@ -226,7 +226,8 @@ impl Reader for NullConnection {
         _max_bytes: usize,
     ) -> Result<Vec<ReadyRow>, StoreError> {
         let key = Key { priority: 0, rank: 1, seq: Seq(u64::from(topic.0)) };
-        let row = ReadyRow { key, attributes: attributes(), bytes: 0, body: Some(body()) };
+        let (attributes, body) = (attributes(), Some(body()));
+        let row = ReadyRow { key, attributes, bytes: 0, body, unreadable: false };
         Ok(if key > after { vec![row] } else { Vec::new() })
     }
 

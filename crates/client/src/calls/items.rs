@@ -98,6 +98,8 @@ pub struct StoredItem {
     pub death: Option<Death>,
     /// Its last failed deliveries, the latest first, at most five. In lists only if they are `full`.
     pub last_failures: Vec<FailedDelivery>,
+    /// Why what is stored of it can't be read. Attempts, times and headers are unknown then. Empty: it can.
+    pub unreadable: String,
 }
 
 /// A delivery in progress.
@@ -282,5 +284,6 @@ fn item(item: v1::Item) -> StoredItem {
         lease: item.lease.map(lease),
         death: item.death.map(death),
         last_failures: item.last_failures.into_iter().map(failure).collect(),
+        unreadable: item.unreadable,
     }
 }

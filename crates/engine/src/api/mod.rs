@@ -43,7 +43,7 @@ pub use explain::{BehindCall, Standing};
 pub use items::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen, list_fields};
 pub use latencies::{Histogram, Latencies};
 pub use misplaced::{Misplaced, Notice, Placed};
-pub(crate) use operations::{Facts, OperationItems};
+pub(crate) use operations::{Facts, OperationItems, takes_unreadable};
 pub use operations::{ItemCount, OperationsSeen, Ordered, filter_fields};
 pub use peers::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers, RememberedKey};
 pub use reach::Reach;

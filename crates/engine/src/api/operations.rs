@@ -3,7 +3,7 @@
 use forebay_store::{OperationKind, OperationPart, OperationRow};
 use forebay_types::{
     ItemAttributes, ItemId, Refusal, Seq, ShardId, Timestamp,
-    filter::{Field, Held, Kind},
+    filter::{Field, Filter, Held, Kind},
 };
 
 use super::reason;
@@ -44,6 +44,12 @@ pub(crate) struct OperationItems {
     pub skipped: u64,
     /// Those that could not be changed.
     pub failed: u64,
+}
+
+/// Whether an operation changes items of which nothing but their places is known: it removes all there are.
+pub(crate) fn takes_unreadable(kind: OperationKind, filter: &Filter) -> bool {
+    let removes = matches!(kind, OperationKind::Purge | OperationKind::Cancel | OperationKind::DeleteDead);
+    removes && *filter == Filter::default()
 }
 
 /// Fields of the filter of an operation of a kind.

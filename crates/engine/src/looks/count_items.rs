@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::read_without_rest as read;
 use crate::{
-    api::{Facts, ItemCount, TopicScope, filter_fields},
+    api::{Facts, ItemCount, TopicScope, filter_fields, takes_unreadable},
     engine::Engine,
     messages::look::{LeasesSeen, ShardLook, WhichLeases},
 };
@@ -173,6 +173,9 @@ impl Counting<'_> {
     }
 
     fn passes(&self, row: &ReadyRow, death: Option<(&str, &str)>) -> bool {
+        if row.unreadable {
+            return takes_unreadable(self.spec.kind, self.filter);
+        }
         let id = ItemId { shard: self.shard.id, seq: row.key.seq };
         let facts = Facts { id, priority: row.key.priority, attributes: &row.attributes, death };
         self.filter.holds(|field| facts.held(field, self.spec.started_at))

@@ -87,6 +87,10 @@ impl ListFilter {
 
     fn passes(&self, shard: &ShardLook, row: &ReadyRow, death: Option<(&str, &str)>) -> bool {
         let Some(filter) = &self.filter else { return true };
+        // Nobody knows what it has. It is shown as such.
+        if row.unreadable {
+            return true;
+        }
         let id = ItemId { shard: shard.id, seq: row.key.seq };
         let facts = Facts { id, priority: row.key.priority, attributes: &row.attributes, death };
         filter.holds(|field| facts.held(field, self.now))

@@ -53,6 +53,7 @@ pub(super) fn leased(
                     deadline,
                     consumer: lease.consumer.clone(),
                 },
+                unreadable: false,
             });
         }
     }

@@ -33,7 +33,7 @@ pub(super) struct Sweeper {
     cursor: Timestamp,
     /// No other row lies below it, as far as is known; `MAX`: there is none.
     next: Timestamp,
-    /// Items whose rows can't be stored. They are left alone until the shard is taken over anew.
+    /// Items whose rows can't be stored, or not be read. They are left alone until the shard is taken over anew.
     parked: FxHashSet<Seq>,
     /// The next scan begins no sooner.
     not_before: Monotonic,
@@ -257,6 +257,8 @@ impl Sweeps {
             sweeper.nothing(next);
             return;
         }
+        // Nothing is known of them but their times: they stay, and below the checkpoint.
+        sweeper.parked.extend(rows.iter().filter(|row| row.item.is_unreadable()).map(|row| row.seq));
         let full = rows.len() >= limit;
         self.page = Some(SweepPage { sweep, rows, full, to });
     }

@@ -168,7 +168,8 @@ impl Reader for Connection {
             waits: forebay_types::Waits::Unsaid,
         };
         let key = Key { priority: 0, rank: i64::from(topic.0), seq };
-        Ok(vec![ReadyRow { key, attributes, bytes: 32, body: (bodies >= 32).then_some(body) }])
+        let body = (bodies >= 32).then_some(body);
+        Ok(vec![ReadyRow { key, attributes, bytes: 32, body, unreadable: false }])
     }
 
     async fn bodies(&self, seqs: &[Seq]) -> Result<Vec<(Seq, Body)>, StoreError> {

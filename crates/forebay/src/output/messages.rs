@@ -370,5 +370,6 @@ pub fn item(item: &StoredItem) -> v1::Item {
         lease,
         death,
         last_failures: failures.collect(),
+        unreadable: item.unreadable.clone(),
     }
 }

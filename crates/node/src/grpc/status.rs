@@ -99,6 +99,7 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::NotEmpty
         | Reason::ItemLeased
         | Reason::ItemDead
+        | Reason::ItemUnreadable
         | Reason::LastAdmin
         | Reason::ShardInUse
         | Reason::NoCatalog => Code::FailedPrecondition,

@@ -114,8 +114,8 @@ pub struct ListShardsResponse {
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AddShardRequest {
     /// Where it is, mysql://USER@HOST:PORT/SCHEMA. A password in it is refused: nodes have their own, and show
-    /// it only to servers that have a shard of the cluster already. The first shard of another server is added
-    /// with the command line.
+    /// it only to servers that have a shard of the cluster already. Parameters (behind a ?) are refused too. The
+    /// first shard of another server, and one with parameters, is added with the command line.
     #[prost(string, tag = "1")]
     pub url: ::prost::alloc::string::String,
     /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
@@ -1171,6 +1171,10 @@ pub struct Item {
     /// How often it was redriven. A node of an earlier release that redrives it forgets that.
     #[prost(uint32, tag = "21")]
     pub redrives: u32,
+    /// Why what is stored of it can't be read: it was damaged, or a later release wrote it. Attempts, times and
+    /// headers are unknown then, and it can only be removed. Empty: it can be read.
+    #[prost(string, tag = "22")]
+    pub unreadable: ::prost::alloc::string::String,
 }
 /// A delivery in progress.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1269,6 +1273,9 @@ pub struct ListItemsResponse {
     /// How many items were looked at for this page.
     #[prost(uint64, tag = "4")]
     pub scanned: u64,
+    /// How many items of this page can't be read. Whatever the filter says, they are shown.
+    #[prost(uint64, tag = "5")]
+    pub unreadable: u64,
 }
 /// Asks for an item.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

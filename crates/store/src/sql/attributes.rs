@@ -70,6 +70,21 @@ impl PackedAttributes {
             .value()
     }
 
+    /// Stands for attributes that can't be read.
+    pub(crate) const fn unknown() -> Self {
+        Self {
+            enqueued_at: Timestamp::from_micros(0),
+            expires_at: None,
+            lease_ms: 0,
+            max_attempts: 0,
+            policy: DeliveryPolicy::AtLeastOnce,
+            bytes: 0,
+            headers: Headers::new(),
+            operated: Operated { redrives: 0, updated_by: 0 },
+            waits: Waits::Unsaid,
+        }
+    }
+
     fn value(self) -> Result<Value, StoreError> {
         let (operated, waits) = (self.operated, self.waits);
         match (operated == Operated::default(), waits) {

@@ -112,7 +112,7 @@ impl Row {
     pub(crate) fn int(&self, column: usize) -> Result<i64, StoreError> {
         match self.0.get(column) {
             Some(Value::Int(number)) => Ok(*number),
-            other => Err(corrupt(format!("column {column} should be a number and is {other:?}"))),
+            other => Err(corrupt(format!("column {column} should be a number and is {}", kind(other)))),
         }
     }
 
@@ -168,7 +168,7 @@ impl Row {
     fn bytes_ref(&self, column: usize) -> Result<&Bytes, StoreError> {
         match self.0.get(column) {
             Some(Value::Bytes(bytes)) => Ok(bytes),
-            other => Err(corrupt(format!("column {column} should be bytes and is {other:?}"))),
+            other => Err(corrupt(format!("column {column} should be bytes and is {}", kind(other)))),
         }
     }
 
@@ -186,6 +186,22 @@ impl Row {
         bytes.as_ref().try_into().map_err(|_| corrupt(format!("column {column} should be {N} bytes")))
     }
 
+    /// The beginning of bytes. SQLite answers NULL for that of none.
+    pub(crate) fn cut_bytes(&self, column: usize) -> Result<Bytes, StoreError> {
+        Ok(self.optional_bytes(column)?.unwrap_or_default())
+    }
+
+    /// Text of callers, perhaps cut inside its last character. Whatever it is, it is shown.
+    pub(crate) fn cut_text(&self, column: usize) -> Result<String, StoreError> {
+        let bytes = self.cut_bytes(column)?;
+        Ok(match std::str::from_utf8(&bytes) {
+            Err(error) if error.error_len().is_none() => {
+                String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned()
+            }
+            _ => String::from_utf8_lossy(&bytes).into_owned(),
+        })
+    }
+
     /// UTF-8 text.
     pub(crate) fn text(&self, column: usize) -> Result<String, StoreError> {
         self.str(column).map(str::to_owned)
@@ -198,7 +214,34 @@ impl Row {
     }
 }
 
+/// What a column has, without the bytes of callers.
+fn kind(value: Option<&Value>) -> String {
+    match value {
+        None => "not there".to_owned(),
+        Some(Value::Null) => "NULL".to_owned(),
+        Some(Value::Int(number)) => format!("the number {number}"),
+        Some(Value::Bytes(bytes)) => format!("{} bytes", bytes.len()),
+    }
+}
+
 /// The shard holds a row that this program never writes.
 pub(crate) fn corrupt(message: impl Into<String>) -> StoreError {
     StoreError::new(ErrorClass::Schema, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_cut_is_read_whatever_it_is() {
+        let row = |value: Value| Row(vec![value]);
+        let text = |bytes: &[u8]| row(bytes.into()).cut_text(0).unwrap();
+        assert_eq!(text("größe".as_bytes()), "größe");
+        assert_eq!(text(&"größe".as_bytes()[..3]), "gr");
+        assert_eq!(text(b"a\xffb"), "a\u{fffd}b");
+        assert_eq!(row(Value::Null).cut_text(0).unwrap(), "");
+        assert_eq!(row(Value::Null).cut_bytes(0).unwrap(), "");
+        assert!(row(Value::Int(1)).cut_bytes(0).is_err());
+    }
 }

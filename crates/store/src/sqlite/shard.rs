@@ -17,7 +17,7 @@ use crate::{
     shard::{Claim, Probed, Shard, ShardConnections},
     sql::{
         Dialect, Session as _, Statement, commit, fence, identity,
-        read::{SqlReader, remains::remains},
+        read::{SqlReader, read_ahead, remains::remains},
         scalar, version,
     },
 };
@@ -106,7 +106,7 @@ impl Shard for SqliteShard {
     }
 
     async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {
-        SqlReader(SqliteReadPool::new(&self.path)).read_ahead().await
+        read_ahead(&SqliteReadPool::new(&self.path)).await
     }
 
     async fn take_over(
@@ -124,7 +124,7 @@ impl Shard for SqliteShard {
         let path = self.path.clone();
         let writer = SqliteWriter { path: path.clone(), owner, session: Some(session), _lock: lock.clone() };
         let heartbeat = SqliteHeartbeat { path, owner, session: None, _lock: lock };
-        let reader = Arc::new(SqlReader(SqliteReadPool::new(&self.path)));
+        let reader = Arc::new(SqlReader::new(self.id, SqliteReadPool::new(&self.path)));
         let (writer, heartbeat) = (Box::new(writer), Box::new(heartbeat));
         Ok(Some(ShardConnections { fence, behind, writer, heartbeat, reader }))
     }

@@ -202,6 +202,7 @@ pub(super) fn as_ready(item: &ItemRow) -> ReadyRow {
         attributes: item.attributes,
         bytes: u32::try_from(item.body.bytes()).expect("small"),
         body: Some(item.body.clone()),
+        unreadable: false,
     }
 }
 

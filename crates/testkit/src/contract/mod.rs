@@ -5,6 +5,7 @@
 
 mod bench;
 pub mod catalog;
+pub mod columns;
 pub mod counts;
 pub mod dedupe;
 pub mod due;
@@ -39,6 +40,8 @@ pub struct Subject {
     pub renumbered: Box<dyn Fn(ShardId) -> Arc<dyn Shard> + Send + Sync>,
     /// Migrates the schema as a later release would.
     pub later: Later,
+    /// Damages rows. Absent: the store has no bytes that could be wrong.
+    pub damage: Option<columns::Damage>,
     /// A folder that must outlive the shard.
     pub guard: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -50,7 +53,7 @@ impl Subject {
         steals: bool,
         later: Later,
     ) -> Self {
-        Self { shard: open(ShardId(1)), renumbered: Box::new(open), steals, later, guard: None }
+        Self { shard: open(ShardId(1)), renumbered: Box::new(open), steals, later, damage: None, guard: None }
     }
 }
 
@@ -105,6 +108,7 @@ macro_rules! store_contract {
                 leases: a_lease_is_loaded, a_lease_closes_bit_by_bit, many_lease_rows_change_at_once;
                 looks: dormant_topics_are_found_by_name, the_first_due_items_of_topics_are_found,
                     keys_are_read_in_order, items_are_looked_at, dead_letters_are_read_from_the_latest;
+                columns: empty_columns_are_read, a_damaged_row_hides_no_other;
                 counts: deltas_add_up, tallies_add_up_and_are_folded, a_fold_replaces_the_deltas,
                     a_dropped_topic_is_gone, many_topics_are_folded,
                     namespaces_keep_what_topics_counted, a_topic_with_a_tally_is_not_dormant;

@@ -174,6 +174,7 @@ impl Tables {
             payload: payload.slice(..payload.len().min(payload_max)),
             state,
             last_failures: self.failures.get(&seq).cloned().unwrap_or_default(),
+            unreadable: None,
         })
     }
 
@@ -388,5 +389,6 @@ fn ready_row(item: &ItemRow, body: bool) -> ReadyRow {
         attributes: item.attributes,
         bytes: u32::try_from(item.body.bytes()).unwrap_or(u32::MAX),
         body: body.then(|| item.body.clone()),
+        unreadable: false,
     }
 }

@@ -14,11 +14,12 @@ use forebay_testkit::{
     contract::{
         Later, Subject,
         catalog::{CatalogSubject, Cut},
+        columns::Damage,
     },
     fake::{CatalogDb, Db, Dice, FakeCatalog, FakeShard, Journal, Process},
     servers,
 };
-use forebay_types::{ShardId, Timestamp};
+use forebay_types::{Seq, ShardId, Timestamp};
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, MySqlConnection,
     sqlite::SqliteConnectOptions,
@@ -33,16 +34,45 @@ async fn fresh_sqlite() -> Subject {
     let path = folder.0.join("shard.db");
     let open = move |id| -> Arc<dyn Shard> { Arc::new(SqliteShard::new(id, &path)) };
     let later = later_file(folder.0.join("shard.db"));
-    Subject { guard: Some(Box::new(folder)), ..Subject::new(open, false, later) }
+    let damage = damage_file(folder.0.join("shard.db"));
+    Subject { guard: Some(Box::new(folder)), damage: Some(damage), ..Subject::new(open, false, later) }
 }
 
 async fn fresh_schema(server: &servers::Server) -> Subject {
     let url = server.fresh_url().await;
-    let later = later_schema(url.clone());
+    let (later, damage) = (later_schema(url.clone()), damage_schema(url.clone()));
     let open = move |id| -> Arc<dyn Shard> {
         Arc::new(MySqlShard::new(id, &url, &MySqlOptions::default()).expect("a good URL"))
     };
-    Subject::new(open, true, later)
+    Subject { damage: Some(damage), ..Subject::new(open, true, later) }
+}
+
+/// Bytes that no program wrote, in the packed columns of an item.
+fn damaged(seq: Seq) -> AssertSqlSafe<String> {
+    let table = |table: &str| {
+        format!("UPDATE {table} SET attributes = X'07FF', last_failures = X'63' WHERE seq = {};", seq.0)
+    };
+    AssertSqlSafe(table("item") + &table("dead_letter"))
+}
+
+fn damage_file(path: PathBuf) -> Damage {
+    Box::new(move |seq| {
+        let options = SqliteConnectOptions::new().filename(&path);
+        Box::pin(async move {
+            let mut connection = options.connect().await.expect("connects");
+            connection.execute(sqlx::raw_sql(damaged(seq))).await.expect("damages");
+        })
+    })
+}
+
+fn damage_schema(url: String) -> Damage {
+    Box::new(move |seq| {
+        let url = url.clone();
+        Box::pin(async move {
+            let mut connection = MySqlConnection::connect(&url).await.expect("connects");
+            connection.execute(sqlx::raw_sql(damaged(seq))).await.expect("damages");
+        })
+    })
 }
 
 /// What the migrations of a later release leave behind.

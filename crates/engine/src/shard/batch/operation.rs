@@ -8,7 +8,7 @@ use forebay_types::{ItemAttributes, ItemId, Key, Receipt, Refusal, Timestamp, To
 
 use super::{builder::BatchBuilder, enqueue, settle, update};
 use crate::{
-    api::{ItemUpdate, OperationItems},
+    api::{ItemUpdate, OperationItems, takes_unreadable},
     planted::{Bug, on},
     shard::{
         disk_room::Need,
@@ -152,12 +152,14 @@ impl Step<'_> {
                 continue;
             }
             self.progress.scanned += 1;
-            if !filter.holds(|field| item.held(field, shard, now)) {
+            // Of one that can't be read nobody knows whether it passes.
+            let is_known = !item.unreadable || takes_unreadable(self.spec.kind, filter);
+            if is_known && !filter.holds(|field| item.held(field, shard, now)) {
                 continue;
             }
             self.progress.matched += 1;
             let before = builder.rows;
-            let done = match part.parked.contains(&item.key.seq) {
+            let done = match part.parked.contains(&item.key.seq) || !is_known {
                 true => Done::Failed,
                 false => self.change(builder, item),
             };

@@ -73,6 +73,10 @@ fn refused(builder: &BatchBuilder<'_>, request: &ChangeRequest, found: &FoundIte
         let message = format!("item {id} is a dead letter: redrive it first");
         return Some(Refusal::new(Reason::ItemDead, message));
     }
+    if found.item.unreadable {
+        let message = format!("what is stored of item {id} can't be read, so it can only be removed");
+        return Some(Refusal::new(Reason::ItemUnreadable, message));
+    }
     let has_room = builder.allowed >= Need::Rows || request.dry_run;
     (!has_room).then(|| budget::disk_full(builder.shard.id))
 }

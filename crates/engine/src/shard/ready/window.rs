@@ -164,7 +164,8 @@ impl Window {
             _ => Horizon::End,
         };
         for row in rows {
-            if (!read.invalidated.contains(&row.key.seq) || on(Bug::PrefetchResurrects))
+            if !row.unreadable
+                && (!read.invalidated.contains(&row.key.seq) || on(Bug::PrefetchResurrects))
                 && !is_out(row.key.seq)
             {
                 let (key, item) = ReadyItem::from_row(row);
@@ -247,6 +248,7 @@ mod tests {
             },
             bytes: 0,
             body: None,
+            unreadable: false,
         }
     }
 
@@ -269,6 +271,17 @@ mod tests {
         window.end_read(2, Some(vec![row(3)]), |_| false);
         assert!(window.is_complete());
         assert_eq!(ranks(&window), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_row_that_cannot_be_read_is_left_out_and_read_past() {
+        let mut window = Window::unread();
+        window.begin_read(1, 2);
+        window.end_read(1, Some(vec![row(1), ReadyRow { unreadable: true, ..row(2) }]), |_| false);
+        assert_eq!((ranks(&window), window.is_complete()), (vec![1], false));
+        assert_eq!(window.begin_read(2, 2), Some(key(2)), "what is behind it comes");
+        window.end_read(2, Some(vec![row(3)]), |_| false);
+        assert_eq!((ranks(&window), window.is_complete()), (vec![1, 3], true));
     }
 
     #[test]

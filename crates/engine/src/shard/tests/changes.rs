@@ -23,7 +23,8 @@ pub(super) fn ask(shard: &mut OwnedShard, call: u64, seq: Seq) -> Result<(), Rea
 pub(super) fn found(key: Key, place: Place) -> FoundItem {
     let attributes = ItemAttributes { expires_at: None, ..attributes() };
     let headers = Vec::new();
-    let item = OperationItem { topic: T, key, attributes, bytes: 0, metadata_bytes: 0, headers, place };
+    let (bytes, metadata_bytes, unreadable) = (0, 0, false);
+    let item = OperationItem { topic: T, key, attributes, bytes, metadata_bytes, headers, place, unreadable };
     FoundItem { namespace: "ns".into(), item }
 }
 

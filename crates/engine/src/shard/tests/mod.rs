@@ -356,7 +356,7 @@ pub(super) fn head(shard: &OwnedShard) -> Option<(Key, &ReadyItem)> {
 /// An item as a read of the window finds it.
 pub(super) fn ready_row(seq: u64) -> ReadyRow {
     let key = Key { priority: 0, rank: START + i64::try_from(seq).unwrap(), seq: Seq(seq) };
-    ReadyRow { key, attributes: attributes(), bytes: 0, body: None }
+    ReadyRow { key, attributes: attributes(), bytes: 0, body: None, unreadable: false }
 }
 
 /// Begins a read of a window that ran empty.

@@ -2,7 +2,7 @@
 
 use forebay_store::{
     OperationChange, OperationCursor, OperationId, OperationKind, OperationOrder, OperationProgress,
-    OperationSpec, OperationWish,
+    OperationSpec, OperationUpdate, OperationWish,
 };
 use forebay_types::Reason;
 
@@ -76,6 +76,7 @@ pub(super) fn ready(keys: &[Key]) -> Vec<OperationItem> {
         metadata_bytes: 0,
         headers: Vec::new(),
         place: Place::Ready,
+        unreadable: false,
     };
     keys.iter().map(item).collect()
 }
@@ -96,6 +97,7 @@ pub(super) fn dead(seqs: &[Seq]) -> Vec<OperationItem> {
         metadata_bytes: 0,
         headers: Vec::new(),
         place: place(),
+        unreadable: false,
     };
     seqs.iter().map(item).collect()
 }
@@ -136,6 +138,30 @@ fn a_purge_removes_what_waits_and_counts_it_in_the_same_batch() {
     assert!(progress(&shard, 1).ended_at.is_some());
     assert_eq!((counts(&shard, T), window_len(&shard, T)), ((1, 0, 0), 0));
     assert!(shard.begin_operation(9, moment(9_000)).is_none());
+}
+
+/// Of an item that can't be read nobody knows whether it passes a filter.
+#[test]
+fn what_cannot_be_read_fails_unless_everything_is_removed() {
+    for (kind, filter, expected) in [
+        (OperationKind::Purge, "", [3, 3, 3, 0, 0]),
+        (OperationKind::Purge, "priority < 100", [3, 3, 2, 0, 1]),
+        (OperationKind::Update, "", [3, 3, 2, 0, 1]),
+    ] {
+        let mut shard = shard();
+        let keys = store(&mut shard, 0, items(3));
+        let update = OperationUpdate { priority: Some(7), ..OperationUpdate::default() };
+        let update = (kind == OperationKind::Update).then_some(update);
+        begin(&mut shard, 2, OperationSpec { filter: filter.to_owned(), update, ..spec(1, kind) });
+        read(&mut shard, 3, Vec::new());
+        run(&mut shard, 3);
+        let mut found = ready(&keys);
+        found[1].unreadable = true;
+        read(&mut shard, 4, found);
+        run(&mut shard, 4);
+        assert_eq!(figures(&shard, 1), expected, "{kind:?} {filter}");
+        assert_eq!(counts(&shard, T).0, if kind == OperationKind::Purge { expected[4] as i64 } else { 3 });
+    }
 }
 
 #[test]

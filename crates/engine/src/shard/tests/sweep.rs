@@ -69,6 +69,30 @@ fn a_sweep_with_a_backlog_holds_up_no_other() {
     assert_eq!(scanned, [Sweep::Expiry, Sweep::Due, Sweep::Expiry, Sweep::Due]);
 }
 
+/// A later program may be able to read it.
+#[test]
+fn a_row_that_cannot_be_read_stays_above_the_checkpoint_and_holds_up_none() {
+    let mut shard = shard();
+    sweep_all(&mut shard, 0);
+    let keys = store(&mut shard, 0, vec![item_due(40), item_due(50)]);
+    scan(&mut shard, Sweep::Due, 1, 60);
+    let mut rows = vec![due(40, keys[0], true), due(50, keys[1], true)];
+    if let DueItem::Scheduled(row) = &mut rows[0].item {
+        row.unreadable = true;
+    }
+    shard.scanned(Sweep::Due, 1, rows, None);
+    let batch = build(&mut shard, 60).batch.unwrap();
+    assert_eq!(batch.promotes, [DueKey { at: time(50), seq: keys[1].seq }]);
+    assert!(checkpoint(&batch, Sweep::Due).is_none_or(|at| at <= time(40)), "{:?}", batch.checkpoints);
+    commit(&mut shard, 60);
+    assert_eq!((counts(&shard, T), window_len(&shard, T)), ((1, 1, 0), 1));
+    assert_ne!(
+        shard.begin_scan(2, moment(60)).map(|scan| scan.sweep),
+        Some(Sweep::Due),
+        "it is not read again"
+    );
+}
+
 #[test]
 fn nothing_is_scanned_before_its_time() {
     let mut shard = shard();

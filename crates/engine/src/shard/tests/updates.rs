@@ -146,6 +146,24 @@ fn what_does_not_wait_is_refused() {
 }
 
 #[test]
+fn an_item_that_cannot_be_read_is_not_updated_and_can_be_cancelled() {
+    let mut shard = shard();
+    let key = store(&mut shard, 0, items(2))[0];
+    let unreadable = || {
+        let mut item = found(key, Place::Ready);
+        item.item.unreadable = true;
+        item
+    };
+    ask(&mut shard, unreadable(), priority(1));
+    assert_eq!(reasons(&build(&mut shard, 5)), [Reason::ItemUnreadable]);
+    super::changes::ask(&mut shard, 2, key.seq).unwrap();
+    read(&mut shard, vec![unreadable()]);
+    assert_eq!(build(&mut shard, 6).batch.unwrap().cancels, [key.seq]);
+    commit(&mut shard, 6);
+    assert_eq!((counts(&shard, T), shard.check()), ((1, 0, 0), Ok(())));
+}
+
+#[test]
 fn an_item_is_due_before_it_expires() {
     let mut shard = shard();
     let key = store(&mut shard, 0, vec![item_due(5_000)])[0];

@@ -81,6 +81,8 @@ pub(crate) struct OperationItem {
     pub headers: Headers,
     /// Where it was.
     pub place: Place,
+    /// What is stored of it can't be read: its attributes and headers are unknown.
+    pub unreadable: bool,
 }
 
 /// An item that was looked for by its id.
@@ -108,7 +110,17 @@ impl From<StoredItem> for FoundItem {
             }
         };
         let headers = body.headers;
-        let item = OperationItem { topic: topic_id, key, attributes, bytes, metadata_bytes, headers, place };
+        let unreadable = stored.unreadable.is_some();
+        let item = OperationItem {
+            topic: topic_id,
+            key,
+            attributes,
+            bytes,
+            metadata_bytes,
+            headers,
+            place,
+            unreadable,
+        };
         Self { namespace: topic.namespace, item }
     }
 }
@@ -155,6 +167,7 @@ impl OperationItem {
             metadata_bytes,
             headers,
             place,
+            unreadable: item.unreadable,
         }
     }
 
@@ -170,6 +183,7 @@ impl OperationItem {
             metadata_bytes: 0,
             headers: Headers::new(),
             place,
+            unreadable: item.unreadable,
         }
     }
 

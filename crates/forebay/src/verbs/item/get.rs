@@ -41,6 +41,9 @@ impl One for Shown {
         row("id", Cell::from(&item.id));
         row("topic", Cell::from(&item.topic));
         row("state", format!("{} {}", show::state(item.state), show::detail(item, style)).into());
+        if !item.unreadable.is_empty() {
+            row("unreadable", Cell::from(&item.unreadable));
+        }
         row("priority", item.priority.into());
         let failed = format!("{} ({} of {} failed)", item.attempt, item.failures, item.max_attempts);
         row("attempt", failed.into());

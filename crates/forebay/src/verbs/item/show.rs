@@ -30,6 +30,9 @@ pub const fn state(state: Option<ItemState>) -> &'static str {
 /// What a table says of the item's state beside its name.
 pub fn detail(item: &StoredItem, style: &Style) -> String {
     let time = |at| style.optional_time(at);
+    if !item.unreadable.is_empty() {
+        return format!("can't be read: {}", item.unreadable);
+    }
     match (item.state, &item.lease, &item.death) {
         (_, Some(Lease { consumer, ends_at, .. }), _) if consumer.is_empty() => {
             format!("ends {}", time(*ends_at))
@@ -86,6 +89,7 @@ mod tests {
             lease: Some(Lease { consumer: "worker".into(), leased_at: None, ends_at: None }),
             death: None,
             last_failures: Vec::new(),
+            unreadable: String::new(),
         }
     }
 
@@ -123,5 +127,7 @@ mod tests {
         let death = Death { cause: "nacked".into(), reason: "no".into(), died_at: None, kept_until: None };
         let dead = StoredItem { lease: None, death: Some(death), ..item(b"", 0) };
         assert_eq!(detail(&dead, &Style::iso()), "nacked -: no");
+        let unreadable = StoredItem { unreadable: "an item's attributes".into(), ..dead };
+        assert_eq!(detail(&unreadable, &Style::iso()), "can't be read: an item's attributes");
     }
 }

@@ -65,6 +65,7 @@ pub async fn list(
     }
     call.reserve_answer(items.iter().map(v1::Item::encoded_len).sum())?;
     Ok(v1::ListItemsResponse {
+        unreadable: items.iter().filter(|item| !item.unreadable.is_empty()).count() as u64,
         items,
         next_page_token: through.map(|position| list.token(&bytes_of(position))).unwrap_or_default(),
         incomplete_shards: admin.gather.incomplete(&shards).await,

@@ -96,7 +96,7 @@ pub fn from_wire(position: peer::ItemPosition) -> ItemPosition {
 fn item(seen: ItemSeen) -> v1::Item {
     let ItemSeen { id, stored, lease, .. } = seen;
     let StoredItem { topic, key, attributes, state, last_failures, .. } = stored;
-    let StoredItem { headers, metadata, payload, payload_size, .. } = stored;
+    let StoredItem { headers, metadata, payload, payload_size, unreadable, .. } = stored;
     let (state, ready_at, death) = match state {
         StoredState::Ready if lease.is_some() => (v1::ItemState::Leased, Some(key.rank), None),
         StoredState::Ready => (v1::ItemState::Ready, Some(key.rank), None),
@@ -114,7 +114,7 @@ fn item(seen: ItemSeen) -> v1::Item {
         failures: attributes.failures,
         redrives: attributes.redrives.into(),
         max_attempts: attributes.max_attempts,
-        enqueued_at: Some(to_timestamp(attributes.enqueued_at)),
+        enqueued_at: unreadable.is_none().then(|| to_timestamp(attributes.enqueued_at)),
         ready_at: ready_at.map(|rank| to_timestamp(Timestamp::from_micros(rank))),
         expires_at: attributes.expires_at.map(to_timestamp),
         at_most_once: attributes.policy == DeliveryPolicy::AtMostOnce,
@@ -126,6 +126,7 @@ fn item(seen: ItemSeen) -> v1::Item {
         lease: lease.map(lease_of),
         death,
         last_failures: last_failures.into_iter().map(failure_of).collect(),
+        unreadable: unreadable.unwrap_or_default(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use forebay_types::{Body, Seq};
 
+use super::unreadable::Unreadable;
 use crate::{
     error::StoreError,
     sql::{
@@ -13,6 +14,7 @@ use crate::{
 
 pub(super) async fn bodies(
     connection: &dyn ReadConnection,
+    unreadable: &Unreadable,
     seqs: &[Seq],
 ) -> Result<Vec<(Seq, Body)>, StoreError> {
     let mut found = Vec::with_capacity(seqs.len());
@@ -21,10 +23,11 @@ pub(super) async fn bodies(
         let sql =
             format!("SELECT seq, payload, metadata, attributes FROM item WHERE seq IN ({placeholders})");
         let values = keys.into_iter().map(Into::into).collect();
-        for row in connection.fetch(Statement::new(sql, values)).await? {
+        let rows = connection.fetch(Statement::new(sql, values)).await?;
+        found.extend(unreadable.rest(&rows, 0, |row| {
             let headers = PackedAttributes::unpack(&row.bytes(3)?)?.headers;
-            found.push((row.seq(0)?, Body { payload: row.bytes(1)?, metadata: row.bytes(2)?, headers }));
-        }
+            Ok((row.seq(0)?, Body { payload: row.bytes(1)?, metadata: row.bytes(2)?, headers }))
+        }));
     }
     Ok(found)
 }

@@ -2,7 +2,10 @@
 
 use forebay_types::{Timestamp, TopicName};
 
-use super::item::{self, ITEM, ITEM_COLUMNS};
+use super::{
+    item::{self, ITEM, ITEM_COLUMNS},
+    unreadable::Unreadable,
+};
 use crate::{
     error::StoreError,
     rows::{DueItem, DueRow, Sweep},
@@ -15,18 +18,19 @@ use crate::{
 
 pub(super) async fn due(
     connection: &dyn ReadConnection,
+    unreadable: &Unreadable,
     sweep: Sweep,
-    from: Timestamp,
-    to: Timestamp,
+    (from, to): (Timestamp, Timestamp),
     limit: usize,
 ) -> Result<Vec<DueRow>, StoreError> {
     let values = vec![from.into(), to.into(), (limit as u64).into()];
     let rows = connection.fetch(Statement::new(sql(sweep, connection.dialect()), values)).await?;
-    let decode = match sweep {
-        Sweep::Due | Sweep::Expiry => decode_item,
-        Sweep::Retention => decode_dead_letter,
-    };
-    rows.iter().map(decode).collect()
+    rows.iter()
+        .map(|row| match sweep {
+            Sweep::Due | Sweep::Expiry => decode_item(row, unreadable),
+            Sweep::Retention => decode_dead_letter(row),
+        })
+        .collect()
 }
 
 fn sql(sweep: Sweep, dialect: Dialect) -> String {
@@ -48,8 +52,8 @@ fn sql(sweep: Sweep, dialect: Dialect) -> String {
     )
 }
 
-fn decode_item(row: &Row) -> Result<DueRow, StoreError> {
-    let item = item::decode(row)?;
+fn decode_item(row: &Row, unreadable: &Unreadable) -> Result<DueRow, StoreError> {
+    let item = item::decode(row, unreadable)?;
     let (at, seq, topic) = (row.time(ITEM_COLUMNS + 2)?, item.key.seq, row.topic(ITEM_COLUMNS)?);
     let item = match row.int(ITEM_COLUMNS + 1)? {
         0 => DueItem::Ready(item),

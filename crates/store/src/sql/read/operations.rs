@@ -6,12 +6,12 @@ use forebay_types::{Key, Seq, State, Timestamp, TopicId, TopicName};
 use super::{
     item::{self, ITEM},
     keys,
+    unreadable::Unreadable,
 };
 use crate::{
     error::StoreError,
     rows::{DeadRow, ReadyRow, WalkedRow},
     sql::{
-        attributes::PackedAttributes,
         statement::{ReadConnection, Statement},
         value::{Row, Value},
     },
@@ -21,10 +21,9 @@ use crate::{
 /// passed over by the server.
 pub(super) async fn walk_items(
     connection: &dyn ReadConnection,
-    topic: TopicId,
-    state: State,
-    after: Key,
-    as_of: Seq,
+    unreadable: &Unreadable,
+    (topic, state): (TopicId, State),
+    (after, as_of): (Key, Seq),
     limit: usize,
 ) -> Result<Vec<WalkedRow>, StoreError> {
     let table = connection.dialect().item_in_delivery_order();
@@ -41,7 +40,7 @@ pub(super) async fn walk_items(
         values.extend(bounds);
         values.push(((limit - found.len()) as u64).into());
         for row in connection.fetch(Statement::new(sql, values)).await? {
-            let (item, headers) = item::decode_with_headers(&row)?;
+            let (item, headers) = item::decode_with_headers(&row, unreadable)?;
             found.push(WalkedRow { item, headers, metadata_bytes: row.u32(item::METADATA_BYTES)? });
         }
     }
@@ -53,6 +52,7 @@ pub(super) async fn walk_items(
 /// dormant.
 pub(super) async fn walk_dead(
     connection: &dyn ReadConnection,
+    unreadable: &Unreadable,
     name: &TopicName,
     after: (TopicId, Timestamp, Seq),
     until: Timestamp,
@@ -65,7 +65,7 @@ pub(super) async fn walk_dead(
     for row in connection.fetch(Statement::new(sql, values)).await? {
         let topic = row.topic(0)?;
         let (died_at, seq) = if topic == after.0 { (after.1, after.2) } else { (Timestamp::MIN, Seq(0)) };
-        of_topic(connection, topic, (died_at, seq), until, limit, &mut found).await?;
+        of_topic((connection, unreadable), topic, (died_at, seq), until, limit, &mut found).await?;
         if found.len() >= limit {
             break;
         }
@@ -74,7 +74,7 @@ pub(super) async fn walk_dead(
 }
 
 async fn of_topic(
-    connection: &dyn ReadConnection,
+    (connection, unreadable): (&dyn ReadConnection, &Unreadable),
     topic: TopicId,
     (died_at, seq): (Timestamp, Seq),
     until: Timestamp,
@@ -99,22 +99,23 @@ async fn of_topic(
         values.extend(bounds);
         values.push(((limit - found.len()) as u64).into());
         for row in connection.fetch(Statement::new(sql, values)).await? {
-            found.push(decode(topic, &row)?);
+            found.push(decode(topic, &row, unreadable)?);
         }
     }
     Ok(())
 }
 
-fn decode(topic: TopicId, row: &Row) -> Result<DeadRow, StoreError> {
+fn decode(topic: TopicId, row: &Row, unreadable: &Unreadable) -> Result<DeadRow, StoreError> {
     let stored = row.bytes(5)?;
-    let packed = PackedAttributes::unpack(&stored)?;
+    let (packed, why) = unreadable.attributes(row.seq(0)?, &stored);
     let died_at = row.time(1)?;
     let item = ReadyRow {
         key: Key { priority: row.i32(2)?, rank: died_at.as_micros(), seq: row.seq(0)? },
         attributes: packed.with_counters(row.u32(3)?, row.u32(4)?),
         bytes: packed.bytes.saturating_add(row.u32(6)?),
         body: None,
+        unreadable: why.is_some(),
     };
-    let (cause, last_error) = (row.text(7)?, String::from_utf8_lossy(&row.bytes(8)?).into_owned());
+    let (cause, last_error) = (row.cut_text(7)?, row.cut_text(8)?);
     Ok(DeadRow { topic, died_at, item, cause, last_error, packed: stored.to_vec() })
 }

@@ -8,6 +8,7 @@ use super::{
     bodies::bodies,
     item::{self, ITEM},
     keys,
+    unreadable::Unreadable,
 };
 use crate::{
     error::StoreError,
@@ -20,19 +21,20 @@ use crate::{
 /// reads, the caller learns that from the commit.
 pub(super) async fn ready(
     connection: &dyn ReadConnection,
+    unreadable: &Unreadable,
     topic: TopicId,
     after: Key,
-    limit: usize,
-    max_bytes: usize,
+    (limit, max_bytes): (usize, usize),
 ) -> Result<Vec<ReadyRow>, StoreError> {
-    let mut found = rows(connection, topic, after, limit).await?;
+    let mut found = rows(connection, unreadable, topic, after, limit).await?;
     let mut left = max_bytes;
     let fitting = found.iter().map_while(|row| {
         left = left.checked_sub(row.bytes as usize)?;
         Some(row.key.seq)
     });
     let fitting: Vec<Seq> = if max_bytes > 0 { fitting.collect() } else { Vec::new() };
-    let mut bodies: HashMap<Seq, Body> = bodies(connection, &fitting).await?.into_iter().collect();
+    let mut bodies: HashMap<Seq, Body> =
+        bodies(connection, unreadable, &fitting).await?.into_iter().collect();
     for row in &mut found[..fitting.len()] {
         row.body = bodies.remove(&row.key.seq);
     }
@@ -42,6 +44,7 @@ pub(super) async fn ready(
 /// Reads one range of the index after the other, until there are enough rows.
 async fn rows(
     connection: &dyn ReadConnection,
+    unreadable: &Unreadable,
     topic: TopicId,
     after: Key,
     limit: usize,
@@ -59,9 +62,8 @@ async fn rows(
         let mut values = vec![topic.into()];
         values.extend(bounds);
         values.push(((limit - found.len()) as u64).into());
-        for row in connection.fetch(Statement::new(sql, values)).await? {
-            found.push(item::decode(&row)?);
-        }
+        let rows = connection.fetch(Statement::new(sql, values)).await?;
+        found.extend(unreadable.rest(&rows, item::SEQ, |row| item::decode(row, unreadable)));
     }
     // An item that moved between two reads appears twice. Its last position counts.
     keep_last_positions(&mut found);

@@ -2,12 +2,12 @@
 
 use forebay_types::{Key, Seq, Timestamp, TopicId, TopicName};
 
+use super::unreadable::Unreadable;
 use crate::{
     error::StoreError,
     looked::{Death, DeathRow, StoredItem, StoredState},
     rows::{DeadRow, ReadyRow},
     sql::{
-        attributes::PackedAttributes,
         failures, row_counts,
         statement::{ReadConnection, Statement},
         value::{Row, Value, corrupt},
@@ -22,6 +22,7 @@ const COMMON: &str = "i.seq, i.topic, t.namespace, t.name, i.priority, i.deliver
 /// Reads items and dead letters. Payloads are cut.
 pub(super) async fn items(
     connection: &dyn ReadConnection,
+    unreadable: &Unreadable,
     seqs: &[Seq],
     payload_max: usize,
 ) -> Result<Vec<StoredItem>, StoreError> {
@@ -35,41 +36,54 @@ pub(super) async fn items(
             "SELECT {COMMON}, i.state, i.rank_us FROM item i JOIN topic t ON t.id = i.topic \
              WHERE i.seq IN ({placeholders})"
         );
-        for row in connection.fetch(Statement::new(waiting, values())).await? {
+        let rows = connection.fetch(Statement::new(waiting, values())).await?;
+        found.extend(unreadable.rest(&rows, 0, |row| {
             let state = match row.int(12)? {
                 0 => StoredState::Ready,
                 1 => StoredState::Scheduled,
                 other => return Err(corrupt(format!("unknown item state {other}"))),
             };
-            found.push(decode(&row, state, row.int(13)?)?);
-        }
+            decode(row, unreadable, state, row.int(13)?)
+        }));
         let dead = format!(
             "SELECT {COMMON}, i.reason, i.last_error, i.died_at, i.expires_at \
              FROM dead_letter i JOIN topic t ON t.id = i.topic WHERE i.seq IN ({placeholders})"
         );
-        for row in connection.fetch(Statement::new(dead, values())).await? {
-            let last_error = String::from_utf8_lossy(&row.bytes(13)?).into_owned();
+        let rows = connection.fetch(Statement::new(dead, values())).await?;
+        found.extend(unreadable.rest(&rows, 0, |row| {
             let (died_at, kept_until) = (row.time(14)?, row.time(15)?);
-            let death = Death { reason: row.text(12)?, last_error, died_at, kept_until };
-            found.push(decode(&row, StoredState::Dead(death), died_at.as_micros())?);
-        }
+            let (reason, last_error) = (row.cut_text(12)?, row.cut_text(13)?);
+            let death = Death { reason, last_error, died_at, kept_until };
+            decode(row, unreadable, StoredState::Dead(death), died_at.as_micros())
+        }));
     }
     Ok(found)
 }
 
-fn decode(row: &Row, state: StoredState, rank: i64) -> Result<StoredItem, StoreError> {
-    let packed = PackedAttributes::unpack(&row.bytes(7)?)?;
+fn decode(
+    row: &Row,
+    unreadable: &Unreadable,
+    state: StoredState,
+    rank: i64,
+) -> Result<StoredItem, StoreError> {
+    let seq = row.seq(0)?;
+    let (packed, wrong) = unreadable.attributes(seq, &row.bytes(7)?);
+    let (last_failures, wrong) = match failures::unpack(row.optional_bytes(11)?.as_deref()) {
+        Ok(failures) => (failures, wrong),
+        Err(error) => (Vec::new(), wrong.or_else(|| Some(unreadable.note(Some(seq), &error)))),
+    };
     Ok(StoredItem {
         topic: TopicName::new(row.str(2)?, row.str(3)?),
         topic_id: row.topic(1)?,
-        key: Key { priority: row.i32(4)?, rank, seq: row.seq(0)? },
+        key: Key { priority: row.i32(4)?, rank, seq },
         attributes: packed.with_counters(row.u32(5)?, row.u32(6)?),
         headers: packed.headers,
         metadata: row.bytes(8)?,
-        payload: row.bytes(9)?,
+        payload: row.cut_bytes(9)?,
         payload_size: row.u32(10)?,
         state,
-        last_failures: failures::unpack(row.optional_bytes(11)?.as_deref())?,
+        last_failures,
+        unreadable: wrong,
     })
 }
 
@@ -95,8 +109,8 @@ pub(super) async fn deaths(
     let why = (", d.reason, SUBSTR(d.last_error, 1, ?)", &[(error_max as u64).into()][..]);
     let rows = from_the_latest(connection, topic, before, limit, why).await?;
     let death = |row: &Row| {
-        let (died_at, seq, cause) = (row.time(0)?, row.seq(1)?, row.text(2)?);
-        Ok(DeathRow { died_at, seq, cause, last_error: text_of(&row.bytes(3)?) })
+        let (died_at, seq, cause) = (row.time(0)?, row.seq(1)?, row.cut_text(2)?);
+        Ok(DeathRow { died_at, seq, cause, last_error: row.cut_text(3)? })
     };
     rows.iter().map(death).collect()
 }
@@ -104,6 +118,7 @@ pub(super) async fn deaths(
 /// Reads dead letters of a topic in the same order, with all that a filter may name.
 pub(super) async fn dead_rows(
     connection: &dyn ReadConnection,
+    unreadable: &Unreadable,
     topic: TopicId,
     before: (Timestamp, Seq),
     limit: usize,
@@ -112,28 +127,19 @@ pub(super) async fn dead_rows(
                    d.last_error";
     let rows = from_the_latest(connection, topic, before, limit, (columns, &[])).await?;
     let dead = |row: &Row| {
-        let packed = PackedAttributes::unpack(&row.bytes(5)?)?;
+        let (packed, why) = unreadable.attributes(row.seq(1)?, &row.bytes(5)?);
         let died_at = row.time(0)?;
         let item = ReadyRow {
             key: Key { priority: row.i32(2)?, rank: died_at.as_micros(), seq: row.seq(1)? },
             attributes: packed.with_counters(row.u32(3)?, row.u32(4)?),
             bytes: packed.bytes.saturating_add(row.u32(6)?),
             body: None,
+            unreadable: why.is_some(),
         };
-        let (cause, last_error) = (row.text(7)?, String::from_utf8_lossy(&row.bytes(8)?).into_owned());
+        let (cause, last_error) = (row.cut_text(7)?, row.cut_text(8)?);
         Ok(DeadRow { topic, died_at, item, cause, last_error, packed: Vec::new() })
     };
     rows.iter().map(dead).collect()
-}
-
-/// A text that may have been cut inside its last character.
-fn text_of(bytes: &[u8]) -> String {
-    match std::str::from_utf8(bytes) {
-        Err(error) if error.error_len().is_none() => {
-            String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned()
-        }
-        _ => String::from_utf8_lossy(bytes).into_owned(),
-    }
 }
 
 /// Reads time and number of a topic's dead letters before a position, and further columns, which begin with a
@@ -167,16 +173,4 @@ async fn from_the_latest(
         found.extend(connection.fetch(Statement::new(sql, values)).await?);
     }
     Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_character_that_was_cut_is_left_out() {
-        assert_eq!(text_of("größe".as_bytes()), "größe");
-        assert_eq!(text_of(&"größe".as_bytes()[..3]), "gr");
-        assert_eq!(text_of(b"a\xffb"), "a\u{fffd}b");
-    }
 }

@@ -1,7 +1,7 @@
 //! All topics, of a namespace or of all of them.
 
 use forebay_access::Scope;
-use forebay_proto::v1::{ListTopicsRequest, ListTopicsResponse, Pause, Side, Topic};
+use forebay_proto::v1::{Item, ListTopicsRequest, ListTopicsResponse, Pause, Side, Topic};
 use forebay_types::{filter::quoted, visible};
 use maud::{Markup, html};
 
@@ -159,6 +159,20 @@ pub fn incomplete(shards: &[u32]) -> Markup {
             "≥ The figures are too small: "
             (if shards.len() == 1 { "shard " } else { "shards " }) (names.join(", "))
             " could not be asked."
+        }
+    }
+}
+
+/// Items of a list that can't be read, and why.
+pub fn unreadable(items: &[Item]) -> Markup {
+    let damaged: Vec<&Item> = items.iter().filter(|item| !item.unreadable.is_empty()).collect();
+    if damaged.is_empty() {
+        return html! {};
+    }
+    html! {
+        div.bad role="alert" {
+            p { (damaged.len()) " of these items can't be read. They can only be removed, and are not delivered." }
+            ul { @for item in damaged { li { span.id { (item.item_id) } ": " (item.unreadable) } } }
         }
     }
 }

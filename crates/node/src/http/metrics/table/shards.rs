@@ -127,6 +127,12 @@ pub const SHARDS: &[Metric] = &[
         "Items of the ready index that were not in the store",
     ),
     metric(
+        Kind::Counter,
+        "forebay_unreadable_rows_total",
+        &[],
+        "Rows of items and dead letters that hold what this program can't read",
+    ),
+    metric(
         Kind::Gauge,
         "forebay_sweep_lag_seconds",
         &[("shard", Shards), ("sweep", SWEEPS)],

@@ -13,7 +13,7 @@ use super::{
             texts::{bytes, first_line, time},
             trouble::Trouble,
         },
-        topics::incomplete,
+        topics::{incomplete, unreadable},
     },
     filter,
     question::{question, shows_payloads},
@@ -52,6 +52,7 @@ pub async fn section(asked: &Asked, topic: &str, live: &mut Live) -> Result<Mark
             }
         }
         (incomplete(&answer.incomplete_shards))
+        (unreadable(&answer.items))
         @if !answer.items.is_empty() {
             (chosen::bar(asked, [asked.namespace(), topic], chosen::OF_DEAD))
         }

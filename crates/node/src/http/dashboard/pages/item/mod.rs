@@ -38,6 +38,9 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         }
         (why(&explained.blockers, &mut live))
         @if let Some(item) = &item {
+            @if !item.unreadable.is_empty() {
+                p.bad { "What is stored of it can't be read, so it can only be removed: " (item.unreadable) }
+            }
             (changes::section(asked, item))
             (facts(asked, item, &mut live))
             (timeline::section(asked, item, &mut live))

@@ -16,7 +16,7 @@ use super::{
             trouble::Trouble,
         },
         settings::kept,
-        topics::incomplete,
+        topics::{incomplete, unreadable},
     },
     others,
     place::Place,
@@ -119,6 +119,7 @@ fn page(
     let through = (list.before + answer.items.len() as u64).to_string();
     html! {
         (incomplete(&answer.incomplete_shards))
+        (unreadable(&answer.items))
         @if !answer.items.is_empty() {
             @let actions = if list.state == ItemState::Dead { chosen::OF_DEAD } else { chosen::OF_ITEMS };
             (chosen::bar(asked, [place.namespace, place.name], actions))
