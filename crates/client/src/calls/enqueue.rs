@@ -96,7 +96,10 @@ impl Client {
             // under a new id.
             let was_unknown = left.iter().any(|&at| results.is_unknown(at));
             let answers: Vec<_> = left.into_iter().zip(answers).collect();
-            let again = |error: &Error| error.maybe_done() || was_unknown && error.is_transient();
+            // A caller's own id can't be given up. What the owner of its shard says of a member is final.
+            let is_open =
+                |error: &Error| error.is_transient() && (!identity.is_given() || !asked_the_shard(error));
+            let again = |error: &Error| error.maybe_done() || was_unknown && is_open(error);
             let unknown = answers.iter().any(|(_, answer)| matches!(answer, Err(error) if again(error)));
             // A request id belongs to one shard. If this node does not own that, another one may.
             let elsewhere = attempts.can_move_on()
@@ -179,6 +182,11 @@ impl Identity {
         matches!(self, Self::RequestId(_) | Self::Given(_))
     }
 
+    /// It is the caller's own request id.
+    fn is_given(&self) -> bool {
+        matches!(self, Self::Given(_))
+    }
+
     fn may_retry(&self, item: &v1::EnqueueItem, after: &Error) -> bool {
         self.is_whole() || !item.dedupe_key.is_empty() || !after.maybe_done()
     }
@@ -210,6 +218,11 @@ impl Identity {
         }
         retried
     }
+}
+
+/// Whether a refusal comes from the owner of the shard, which knows what was stored there.
+fn asked_the_shard(error: &Error) -> bool {
+    !matches!(error.reason(), Some(Reason::NotOwner | Reason::ShardUnavailable | Reason::NodeDraining))
 }
 
 fn member(result: v1::EnqueueResult) -> Member<Enqueued> {
