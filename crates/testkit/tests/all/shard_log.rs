@@ -122,7 +122,7 @@ async fn a_slow_commit_opens_the_breaker_and_a_good_one_closes_it() {
     let (log, _guard) = Log::capture();
     let shards = FakeShards::new(1).await;
     let engine = shards.start(Settings::default()).await;
-    shards.dbs[0].lock().faults.commit_ms = (2_500, 2_500);
+    shards.dbs[0].lock().faults.commit_ms = (1_500, 1_500);
     assert!(put(&engine).await);
     let opened = log.once("the breaker of shard 1 (memory-1) opened: a commit is slow");
     assert!(opened.contains(" WARN "), "{opened}");
