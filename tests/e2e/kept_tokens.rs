@@ -17,6 +17,7 @@ pub fn record(token: &Token, grants: &[&str]) -> Record {
         ends: None,
         overlap_ends: None,
         revoked: false,
+        root: String::new(),
     }
 }
 

@@ -43,7 +43,7 @@ mod tests {
 
     fn holder(grants: &[&str]) -> Identity {
         let grants = grants.iter().map(|grant| grant.parse().unwrap()).collect();
-        Identity { kind: Kind::Token, id: String::new(), name: String::new(), grants, ends: None }
+        Identity { kind: Kind::Token, grants, ..Identity::anyone() }
     }
 
     #[test]

@@ -31,13 +31,29 @@ pub struct Identity {
     pub grants: Vec<Grant>,
     /// When its rights end.
     pub ends: Option<Timestamp>,
+    /// The token, or the certificate, of an operator's making from which its rights descend. Empty: it is
+    /// that itself.
+    pub root: String,
 }
 
 impl Identity {
     /// Whoever it is, where there is no access control. May do everything.
     pub fn anyone() -> Self {
         let grants = vec![Grant { namespaces: Namespaces::All, scopes: Scopes::all() }];
-        Self { kind: Kind::Anyone, id: String::new(), name: String::new(), grants, ends: None }
+        let (id, name, root) = Default::default();
+        Self { kind: Kind::Anyone, id, name, grants, ends: None, root }
+    }
+
+    /// From whom its rights descend. What all tenants share is shared out by this: whoever has rights may
+    /// make any number of tokens, but only operators make roots.
+    pub fn root(&self) -> &str {
+        if self.root.is_empty() { &self.id } else { &self.root }
+    }
+
+    /// Whether it runs the cluster, so that tenants must not keep it from that.
+    pub fn is_operator(&self) -> bool {
+        let scopes = [Scope::Admin, Scope::Operate, Scope::Inspect, Scope::Observe];
+        scopes.into_iter().any(|scope| self.may_everywhere(scope))
     }
 
     /// Whether it has a scope in a namespace.

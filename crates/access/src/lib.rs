@@ -23,7 +23,9 @@ pub use credential::Credential;
 pub use decide::{Denied, decide};
 pub use grant::{Grant, GrantError, Namespaces};
 pub use identity::{Identity, Kind};
-pub use needs::{CALLS, FORMS, Needs, PAGES, Reader, of_call, of_form, of_page};
+pub use needs::{
+    CALLS, EVENTS, FIRST_PAGE, FORMS, Needs, PAGES, Reader, of_call, of_events, of_form, of_page,
+};
 pub use rotate::rotate;
 pub use scope::{Scope, Scopes};
 pub use secret_hash::SecretHash;

@@ -98,6 +98,11 @@ pub enum Reader {
     Program,
 }
 
+/// What follows an open page.
+pub const EVENTS: &str = "/events";
+/// The name of the first page, where pages are named.
+pub const FIRST_PAGE: &str = "overview";
+
 /// The pages of the HTTP port that are read, by path. The port has no other ones. Those of people lie
 /// on one level. What is needed in a namespace is needed in the one of the field `ns` of the query.
 pub const PAGES: &[(&str, Needs, Reader)] = &[
@@ -117,8 +122,8 @@ pub const PAGES: &[(&str, Needs, Reader)] = &[
     ("/access", Needs::InNamespaces(Scope::Admin), Reader::Person),
     ("/audit", Needs::InNamespaces(Scope::Admin), Reader::Person),
     ("/search", Needs::InNamespaces(Scope::Observe), Reader::Person),
-    // Each page that it follows asks calls of its own, which decide.
-    ("/events", Needs::Credential, Reader::Program),
+    // And what the page needs that it follows: `of_events`.
+    (EVENTS, Needs::Credential, Reader::Program),
     ("/status.json", Needs::Everywhere(Scope::Observe), Reader::Program),
     ("/metrics", Needs::Everywhere(Scope::Metrics), Reader::Program),
     ("/healthz", Needs::Nothing, Reader::Program),
@@ -164,6 +169,14 @@ pub fn of_call(path: &str) -> Needs {
 pub fn of_page(path: &str) -> (Needs, Reader) {
     let unknown = (Needs::Credential, Reader::Program);
     PAGES.iter().find(|row| row.0 == path).map_or(unknown, |(_, needs, reader)| (*needs, *reader))
+}
+
+/// What is needed to follow the page of this name: what the page itself needs. What is no page of people
+/// needs a credential, and is not there.
+pub fn of_events(name: &str) -> Needs {
+    let path = if name == FIRST_PAGE { "" } else { name };
+    let page = PAGES.iter().find(|row| row.0.strip_prefix('/') == Some(path) && row.2 == Reader::Person);
+    page.map_or(Needs::Credential, |row| if row.1 == Needs::Nothing { Needs::Credential } else { row.1 })
 }
 
 /// What a form needs. `None`: there is no such form.
@@ -212,6 +225,25 @@ mod tests {
         assert_eq!(of_call("/forebay.v1.QueueService/Ack"), Needs::InNamespace(Scope::Consume));
         assert_eq!(of_page("/metrics"), (Needs::Everywhere(Scope::Metrics), Reader::Program));
         assert_eq!(of_form("/logout"), Some(Needs::Nothing));
+    }
+
+    #[test]
+    fn to_follow_a_page_needs_what_the_page_needs() {
+        for (path, needs, reader) in PAGES {
+            let name = path.trim_start_matches('/');
+            let name = if name.is_empty() { FIRST_PAGE } else { name };
+            let expected = match (needs, reader) {
+                // Nobody follows a page without a credential.
+                (Needs::Nothing, _) | (_, Reader::Program) => Needs::Credential,
+                (needs, Reader::Person) => *needs,
+            };
+            assert_eq!(of_events(name), expected, "{path}");
+        }
+        assert_eq!(of_events("nodes"), Needs::Everywhere(Scope::Observe));
+        assert_eq!(of_events("topic"), Needs::InNamespace(Scope::Observe));
+        for name in ["", "/nodes", "nothing", "metrics", "events"] {
+            assert_eq!(of_events(name), Needs::Credential, "{name:?}");
+        }
     }
 
     #[test]

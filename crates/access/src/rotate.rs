@@ -95,6 +95,7 @@ mod tests {
             ends: None,
             overlap_ends: None,
             revoked: false,
+            root: String::new(),
         }
     }
 

@@ -36,6 +36,8 @@ pub struct Record {
     pub overlap_ends: Option<Timestamp>,
     /// It is of no use any more.
     pub revoked: bool,
+    /// From whom its rights descend. Empty: it is a root itself.
+    pub root: String,
 }
 
 /// Why a credential is not accepted. Callers learn only that it is not; this is for operators.
@@ -114,6 +116,7 @@ impl Table {
                 name: record.name.clone(),
                 grants: record.grants.clone(),
                 ends: record.ends,
+                root: record.root.clone(),
             };
             let ends = [record.ends, record.overlap_ends].into_iter().flatten().min();
             let replaced = Arc::new(Identity { ends, ..identity.clone() });
@@ -121,8 +124,8 @@ impl Table {
             (record.id.clone(), Entry { record, identity, replaced, used })
         };
         let holder = |(san, grants): (String, Vec<Grant>)| {
-            let (id, name) = (san.clone(), String::new());
-            (san, Arc::new(Identity { kind: Kind::Certificate, id, name, grants, ends: None }))
+            let (id, (name, root)) = (san.clone(), Default::default());
+            (san, Arc::new(Identity { kind: Kind::Certificate, id, name, grants, ends: None, root }))
         };
         Self {
             tokens: tokens.into_iter().map(entry).collect(),
@@ -199,8 +202,8 @@ mod tests {
     fn record(token: &Token) -> Record {
         let grants = vec!["a:produce".parse().unwrap()];
         let (id, hashes) = (token.id().clone(), vec![token.hash()]);
-        let (ends, overlap_ends) = (None, None);
-        Record { id, name: "n".to_owned(), hashes, grants, ends, overlap_ends, revoked: false }
+        let (name, ends, overlap_ends) = ("n".to_owned(), None, None);
+        Record { id, name, hashes, grants, ends, overlap_ends, revoked: false, root: String::new() }
     }
 
     fn shown(token: &Token) -> Credential {

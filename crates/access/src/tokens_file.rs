@@ -101,7 +101,8 @@ fn record(entry: Entry) -> Result<Record, String> {
     let grants = entry.grants.iter().map(grant).collect::<Result<_, _>>()?;
     let ends = entry.ends.map(|at| time("ends", at)).transpose()?;
     let overlap_ends = entry.overlap_ends.map(|at| time("overlap_ends", at)).transpose()?;
-    Ok(Record { id, name: entry.name, hashes, grants, ends, overlap_ends, revoked: entry.revoked })
+    let (name, revoked, root) = (entry.name, entry.revoked, String::new());
+    Ok(Record { id, name, hashes, grants, ends, overlap_ends, revoked, root })
 }
 
 fn time(key: &str, time: Time) -> Result<Timestamp, String> {
@@ -234,6 +235,7 @@ mod tests {
             ends: Some(Timestamp::from_micros(1_800_000_000_000_000)),
             overlap_ends: None,
             revoked: false,
+            root: String::new(),
         }
     }
 

@@ -35,6 +35,7 @@ fn record(token: &Token) -> Record {
         ends: None,
         overlap_ends: None,
         revoked: false,
+        root: String::new(),
     }
 }
 

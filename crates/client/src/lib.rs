@@ -132,7 +132,7 @@ pub use calls::{
     },
     pauses::TopicPause,
     settings_document::{AppliedSettings, SettingsDifference, SettingsDocument, SettingsEntry, SettingsPage},
-    tokens::{NewToken, TokenInfo, TokenPage, TokenWithSecret},
+    tokens::{NewToken, RevokedToken, TokenInfo, TokenPage, TokenWithSecret},
     topic_settings::{ChangeNote, SettingsReport},
     topics::{
         Counts, Percentiles, PriorityCount, Rates, TopicFigures, TopicList, TopicListQuery, TopicReport,

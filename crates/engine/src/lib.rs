@@ -42,4 +42,4 @@ pub use api::{
     TopicsPage, TurnStatus, Wanted, filter_fields, list_fields,
 };
 pub use engine::Engine;
-pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget};
+pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget, paid_at_once_by, paid_by};

@@ -31,7 +31,7 @@ pub use catalog::{
     NewSession, NewToken, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, PrincipalKind,
     RequestEnd, RequestFound, SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish,
     Sighting, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens, Versions,
-    check_shard_url,
+    check_shard_url, descendants,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use looked::{Death, DeathRow, StoredItem, StoredState};

@@ -19,6 +19,7 @@ mod items;
 mod joins;
 mod kills;
 mod lost_shard;
+mod made_tokens;
 mod moves;
 pub mod nodes;
 pub mod operate;

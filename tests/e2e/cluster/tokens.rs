@@ -39,10 +39,16 @@ impl Interceptor for Shows {
     }
 }
 
+impl Shows {
+    /// This one.
+    pub fn of(token: &str) -> Self {
+        Self(format!("Bearer {token}").parse().unwrap())
+    }
+}
+
 /// Calls with a token.
 pub fn admin(node: &Node, token: &str) -> AdminServiceClient<InterceptedService<Channel, Shows>> {
-    let shown = format!("Bearer {token}").parse().unwrap();
-    AdminServiceClient::with_interceptor(node.channel(), Shows(shown))
+    AdminServiceClient::with_interceptor(node.channel(), Shows::of(token))
 }
 
 /// The reason of a refusal.

@@ -18,6 +18,8 @@ pub enum AuditOutcome {
     Done,
     /// It failed.
     Failed,
+    /// Its caller had no right to it, so it was not made.
+    Denied,
 }
 
 /// A call that changed something or showed payloads.
@@ -93,6 +95,7 @@ impl Client {
             Some(AuditOutcome::Intended) => v1::AuditOutcome::Intended,
             Some(AuditOutcome::Done) => v1::AuditOutcome::Done,
             Some(AuditOutcome::Failed) => v1::AuditOutcome::Failed,
+            Some(AuditOutcome::Denied) => v1::AuditOutcome::Denied,
         };
         let request = v1::ListAuditRecordsRequest {
             namespace: self.config.namespace.clone(),
@@ -121,6 +124,7 @@ fn record(it: v1::AuditRecord) -> AuditRecord {
         v1::AuditOutcome::Intended => Some(AuditOutcome::Intended),
         v1::AuditOutcome::Done => Some(AuditOutcome::Done),
         v1::AuditOutcome::Failed => Some(AuditOutcome::Failed),
+        v1::AuditOutcome::Denied => Some(AuditOutcome::Denied),
         v1::AuditOutcome::Unspecified => None,
     };
     AuditRecord {

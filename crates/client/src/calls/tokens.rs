@@ -25,6 +25,8 @@ pub struct TokenInfo {
     pub grants: Vec<Grant>,
     /// Who made it.
     pub made_by: String,
+    /// The id of the token that made it. Empty: none did, or it is not known.
+    pub made_by_id: String,
     /// When it was made.
     pub made_at: Option<Timestamp>,
     /// From when on it is of no use. `None`: never.
@@ -66,6 +68,15 @@ impl std::fmt::Debug for TokenWithSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TokenWithSecret").field("token", &self.token).finish_non_exhaustive()
     }
+}
+
+/// A token that is revoked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevokedToken {
+    /// What is kept of it.
+    pub token: TokenInfo,
+    /// Tokens that descend from it and were of use until now. If that was not asked for they still hold.
+    pub descendants: u32,
 }
 
 /// A page of tokens.
@@ -137,18 +148,26 @@ impl Client {
         Ok(TokenWithSecret { token: token(answer.token.unwrap_or_default()), secret: answer.secret })
     }
 
-    /// Lets a token be of no use any more: at every node within two seconds.
-    pub async fn revoke_token(&self, namespace: &str, id: &str, reason: &str) -> Result<TokenInfo, Error> {
+    /// Lets a token be of no use any more: at every node within two seconds. `with_descendants`: and those
+    /// that it made, those that these made, and so on.
+    pub async fn revoke_token(
+        &self,
+        namespace: &str,
+        id: &str,
+        reason: &str,
+        with_descendants: bool,
+    ) -> Result<RevokedToken, Error> {
         let (namespace, token_id) = (namespace.to_owned(), id.to_owned());
         let (reason, request_id) = (reason.to_owned(), self.rng.request_id());
-        let request = v1::RevokeTokenRequest { namespace, token_id, reason, request_id };
+        let request = v1::RevokeTokenRequest { namespace, token_id, reason, request_id, with_descendants };
         let answer = self
             .ask(|mut admin| {
                 let request = request.clone();
                 async move { admin.revoke_token(request).await }
             })
             .await?;
-        Ok(token(answer.token.unwrap_or_default()))
+        let descendants = answer.descendants;
+        Ok(RevokedToken { token: token(answer.token.unwrap_or_default()), descendants })
     }
 }
 
@@ -160,6 +179,7 @@ fn token(it: v1::Token) -> TokenInfo {
         name: it.name,
         grants: it.grants.into_iter().map(grant).collect(),
         made_by: it.made_by,
+        made_by_id: it.made_by_id,
         made_at: it.made_at.map(time_from_proto),
         ends_at: it.ends_at.map(time_from_proto),
         overlap_ends_at: it.overlap_ends_at.map(time_from_proto),

@@ -1,13 +1,37 @@
 //! A number of bytes, of which a tenant may have a part. Callers of the engine take from one before the event
 //! loop is told; what they took goes with the event.
+//!
+//! A tenant is a namespace. But one that has rights in names that begin alike has any number of these. So
+//! what is taken also counts for whoever pays: the root of the caller's rights, of which operators alone make
+//! more. The last part of all is for payers that have little, so that none is shut out by what others take.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    hash::Hash,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use forebay_types::Namespace;
 use rustc_hash::FxHashMap;
 
 /// A tenant has at most one part in this many.
 const TENANT_PART: usize = 4;
+/// One part in this many is for payers that have no more than they leave to others.
+const KEPT_PART: usize = 8;
+
+tokio::task_local! {
+    /// Who pays for what this task takes. Not set, or nobody: the namespace.
+    static PAYER: Option<Arc<str>>;
+}
+
+/// Does something for which this payer pays. `None`: the namespace does.
+pub async fn paid_by<T>(payer: Option<Arc<str>>, work: impl Future<Output = T>) -> T {
+    PAYER.scope(payer, work).await
+}
+
+/// The same of what is done at once.
+pub fn paid_at_once_by<T>(payer: Option<Arc<str>>, work: impl FnOnce() -> T) -> T {
+    PAYER.sync_scope(payer, work)
+}
 
 /// A number of bytes, of which a tenant may have a quarter.
 #[derive(Debug, Default)]
@@ -25,6 +49,8 @@ struct Used {
     all: usize,
     /// By each tenant that has any. Bounded by the calls that hold them.
     tenants: FxHashMap<Namespace, usize>,
+    /// By each payer that has any, where they are known.
+    payers: FxHashMap<Arc<str>, usize>,
 }
 
 /// Why bytes cannot be taken.
@@ -43,6 +69,8 @@ pub struct Charge {
     budget: Arc<TenantBudget>,
     /// Who took them.
     namespace: Namespace,
+    /// Who pays. `None`: the namespace.
+    payer: Option<Arc<str>>,
     /// How many.
     bytes: usize,
 }
@@ -55,17 +83,26 @@ impl TenantBudget {
 
     /// Takes bytes for a tenant. A tenant that has none may take any number, as long as there are some.
     pub fn take(self: &Arc<Self>, namespace: &Namespace, bytes: usize) -> Result<Charge, OverBudget> {
+        let payer = PAYER.try_with(Clone::clone).ok().flatten();
         let mut used = self.lock();
         let of_tenant = used.tenants.get(namespace).copied().unwrap_or(0);
         if of_tenant > 0 && of_tenant + bytes > self.max / TENANT_PART {
             return Err(OverBudget::Tenant);
         }
-        if used.all > 0 && used.all + bytes > self.max {
+        let (free, after) = (self.max.saturating_sub(used.all), used.all.saturating_add(bytes));
+        // Where nobody is known names are made up, and to keep something for each would keep nothing.
+        let of_payer = payer.as_ref().and_then(|payer| used.payers.get(payer)).copied().unwrap_or(0);
+        let kept = (self.max / KEPT_PART).max(1);
+        let is_kept = after > self.max.saturating_sub(kept) && of_payer > 0;
+        if used.all > 0 && (after > self.max || is_kept && of_payer + bytes > free) {
             return Err(OverBudget::Node);
         }
-        used.all += bytes;
+        used.all = after;
         *used.tenants.entry(namespace.clone()).or_default() += bytes;
-        Ok(Charge { budget: self.clone(), namespace: namespace.clone(), bytes })
+        if let Some(payer) = &payer {
+            *used.payers.entry(payer.clone()).or_default() += bytes;
+        }
+        Ok(Charge { budget: self.clone(), namespace: namespace.clone(), payer, bytes })
     }
 
     /// Bytes that are taken.
@@ -83,11 +120,18 @@ impl Drop for Charge {
     fn drop(&mut self) {
         let mut used = self.budget.lock();
         used.all -= self.bytes;
-        if let Some(bytes) = used.tenants.get_mut(&self.namespace) {
-            *bytes -= self.bytes;
-            if *bytes == 0 {
-                used.tenants.remove(&self.namespace);
-            }
+        give_back(&mut used.tenants, &self.namespace, self.bytes);
+        if let Some(payer) = &self.payer {
+            give_back(&mut used.payers, payer, self.bytes);
+        }
+    }
+}
+
+fn give_back<K: Hash + Eq>(used: &mut FxHashMap<K, usize>, by: &K, bytes: usize) {
+    if let Some(left) = used.get_mut(by) {
+        *left = left.saturating_sub(bytes);
+        if *left == 0 {
+            used.remove(by);
         }
     }
 }
@@ -117,5 +161,41 @@ mod tests {
         assert_eq!(budget.take(&names[4], 1).unwrap_err(), OverBudget::Node);
         drop(held);
         budget.take(&names[4], 900).expect("a call that is alone");
+    }
+
+    /// Takes for a payer, in a namespace, as much as there is.
+    async fn fill(budget: &Arc<TenantBudget>, payer: &str, name: &str, bytes: usize) -> Vec<Charge> {
+        let name = Namespace::from(name);
+        let all = async { std::iter::from_fn(|| budget.take(&name, bytes).ok()).collect() };
+        paid_by(Some(payer.into()), all).await
+    }
+
+    #[tokio::test]
+    async fn a_root_with_any_number_of_namespaces_leaves_room_for_others() {
+        let budget = TenantBudget::new(800);
+        let mut held = Vec::new();
+        for number in 0..100 {
+            held.extend(fill(&budget, "greedy", &format!("team-{number}"), 1).await);
+        }
+        assert_eq!(budget.used(), 700, "one in eight is kept");
+        let two = fill(&budget, "second", "b", 1).await;
+        assert_eq!(two.len(), 50, "no more than it leaves to others");
+        let three = fill(&budget, "third", "c", 1).await;
+        assert_eq!(three.len(), 25);
+        assert!(!fill(&budget, "fourth", "d", 1).await.is_empty());
+        drop((held, two, three));
+        let used = budget.lock();
+        assert!(used.all == 0 && used.payers.is_empty() && used.tenants.is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_last_place_of_a_few_is_for_whoever_has_none() {
+        let budget = TenantBudget::new(4);
+        let mut held = Vec::new();
+        for name in ["a", "b", "c", "d"] {
+            held.extend(fill(&budget, "greedy", name, 1).await);
+        }
+        assert_eq!(held.len(), 3);
+        assert_eq!(fill(&budget, "other", "e", 1).await.len(), 1);
     }
 }

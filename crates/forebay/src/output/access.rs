@@ -11,6 +11,7 @@ pub fn audit_outcome(outcome: Option<AuditOutcome>) -> &'static str {
         Some(AuditOutcome::Intended) => "intended",
         Some(AuditOutcome::Done) => "done",
         Some(AuditOutcome::Failed) => "failed",
+        Some(AuditOutcome::Denied) => "denied",
         None => "unknown",
     }
 }
@@ -49,6 +50,7 @@ pub fn token(it: &TokenInfo) -> v1::Token {
         name: it.name.clone(),
         grants: grants.collect(),
         made_by: it.made_by.clone(),
+        made_by_id: it.made_by_id.clone(),
         made_at: it.made_at.map(time),
         ends_at: it.ends_at.map(time),
         overlap_ends_at: it.overlap_ends_at.map(time),

@@ -82,7 +82,8 @@ impl TokenBook {
                 let whose = "the caller, whoever gave it its rights, and those to whom they gave some have";
                 return full(whose, TokenBounds::DEFAULT.per_root);
             }
-            TokenAdded::Full => return full("the cluster has", new.bounds.in_all_for(&new.maker)),
+            // It has no few any more, or the cluster has more than this by now.
+            TokenAdded::Full => return full("the cluster has", new.bounds.in_all_for(&new.maker, u64::MAX)),
         }
         Ok(())
     }
@@ -96,18 +97,29 @@ impl TokenBook {
         overlap_ends: Option<Timestamp>,
     ) -> Result<(), Refusal> {
         let change = TokenChange::Rotate { from: row.secret, secret: *token.hash().as_bytes(), overlap_ends };
-        self.change(caller, &row.id, change).await
+        self.change(caller, &row.id, change).await.map(drop)
     }
 
-    /// Lets a token be of no use.
-    pub async fn revoke(&self, caller: &Namespace, row: &TokenRow) -> Result<(), Refusal> {
-        self.change(caller, &row.id, TokenChange::Revoke(self.now())).await
+    /// Lets a token be of no use any more, and what descends from it if that is asked for. Returns how many
+    /// tokens that are of use descend from it, or did until now.
+    pub async fn revoke(
+        &self,
+        caller: &Namespace,
+        row: &TokenRow,
+        with_descendants: bool,
+    ) -> Result<u32, Refusal> {
+        self.change(caller, &row.id, TokenChange::Revoke { at: self.now(), with_descendants }).await
     }
 
-    async fn change(&self, caller: &Namespace, id: &str, change: TokenChange) -> Result<(), Refusal> {
+    /// Returns how many tokens descend from one that is revoked.
+    async fn change(&self, caller: &Namespace, id: &str, change: TokenChange) -> Result<u32, Refusal> {
         let _turn = self.turns.take(caller)?;
         match within(self.catalog.change_token(id, &change)).await? {
             TokenChanged::Yes(version) => self.wait_until_used(version).await,
+            TokenChanged::Revoked { version, descendants } => {
+                self.wait_until_used(version).await;
+                return Ok(descendants);
+            }
             TokenChanged::NoToken => return Err(not_found(id)),
             TokenChanged::Stale => return Err(unavailable("the token is changed by others at the moment")),
             TokenChanged::LastAdmin => {
@@ -116,7 +128,7 @@ impl TokenBook {
                 return Err(Refusal::new(Reason::LastAdmin, message));
             }
         }
-        Ok(())
+        Ok(0)
     }
 
     /// Waits until this node uses a version, but not for long: what is done is done.

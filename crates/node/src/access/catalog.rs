@@ -167,6 +167,7 @@ fn record(row: &TokenRow) -> Option<Record> {
         ends: row.ends,
         overlap_ends: row.overlap_ends,
         revoked: row.revoked.is_some(),
+        root: row.root.clone(),
     })
 }
 
@@ -191,6 +192,8 @@ pub async fn bootstrap(
         older_secret: None,
         grants: all.to_string(),
         made_by: OPERATOR.to_owned(),
+        made_by_id: String::new(),
+        root: String::new(),
         made_at: now,
         ends: None,
         overlap_ends: None,
@@ -253,6 +256,8 @@ mod tests {
             older_secret: Some([1; 32]),
             grants: "a:produce,consume a:fly b:observe".to_owned(),
             made_by: String::new(),
+            made_by_id: String::new(),
+            root: "rootrootroot".to_owned(),
             made_at: Timestamp::from_micros(0),
             ends: Some(Timestamp::from_micros(9)),
             overlap_ends: Some(Timestamp::from_micros(8)),
@@ -265,6 +270,7 @@ mod tests {
         let grants: Vec<String> = found.grants.iter().map(ToString::to_string).collect();
         assert_eq!(grants, ["a:produce,consume", "b:observe"]);
         assert_eq!((found.ends, found.overlap_ends, found.revoked), (row.ends, row.overlap_ends, true));
+        assert_eq!(found.root, row.root);
         assert_eq!(record(&TokenRow { id: "short".to_owned(), ..row }), None);
         assert_eq!(hour(Timestamp::from_micros(7_200_000_001)), Timestamp::from_micros(7_200_000_000));
     }

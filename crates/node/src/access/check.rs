@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use forebay_access::{Credential, Denied, Identity, Needs, SecretHash, Table, TokenId, decide};
+use forebay_access::{Credential, Denied, Identity, Kind, Needs, SecretHash, Table, TokenId, decide};
 use forebay_types::{Clock, Monotonic, Reason, Refusal, Timestamp};
 use http::HeaderMap;
 use tokio::sync::watch;
@@ -230,13 +230,18 @@ impl Authenticated {
     /// Somebody with these grants.
     pub fn of_grants(grants: &[&str]) -> Self {
         let grants = grants.iter().map(|grant| grant.parse().unwrap()).collect();
-        let (kind, id) = (forebay_access::Kind::Token, "a".to_owned());
-        let identity = Identity { kind, id, name: String::new(), grants, ends: None };
+        let (kind, id) = (Kind::Token, "a".to_owned());
+        let identity = Identity { kind, id, grants, ..Identity::anyone() };
         Self { credential: None, identity: Arc::new(identity) }
     }
 }
 
 impl Authenticated {
+    /// Who pays for what it takes of what all share. `None`: nobody is known.
+    pub fn payer(&self) -> Option<Arc<str>> {
+        (self.identity.kind != Kind::Anyone).then(|| self.identity.root().into())
+    }
+
     /// Whether the caller may do what a request asks for. `namespace`: what the request names; empty if it
     /// names none.
     pub fn permit(&self, needs: Needs, namespace: &str) -> Result<(), Refusal> {

@@ -229,8 +229,8 @@ mod tests {
 
         let token = Token::of_random(&[7; RANDOM_BYTES]);
         let (id, hashes) = (token.id().clone(), vec![token.hash()]);
-        let (name, grants, ends, overlap_ends) = Default::default();
-        let record = Record { id, name, hashes, grants, ends, overlap_ends, revoked: false };
+        let (name, grants, ends, overlap_ends, root) = Default::default();
+        let record = Record { id, name, hashes, grants, ends, overlap_ends, revoked: false, root };
         let text = append("", &record).unwrap();
         fs::write(&path, &text).unwrap();
         let mut writer = FileTokens::begin(settings).unwrap();

@@ -108,8 +108,8 @@ mod tests {
         let [one, two] = [1, 2].map(|seed| Token::of_random(&[seed; RANDOM_BYTES]));
         let record = |token: &Token, revoked| {
             let (id, hashes) = (token.id().clone(), vec![token.hash()]);
-            let (name, grants, ends, overlap_ends) = Default::default();
-            Record { id, name, hashes, grants, ends, overlap_ends, revoked }
+            let (name, grants, ends, overlap_ends, root) = Default::default();
+            Record { id, name, hashes, grants, ends, overlap_ends, revoked, root }
         };
         let accepted = |token: &Token| {
             let shown = Credential::of_token(&token.reveal()).unwrap();

@@ -4,16 +4,17 @@ use std::{fmt::Display, net::IpAddr, sync::Arc, time::Duration};
 
 use forebay_access::{Identity, Kind as Known, Scope};
 use forebay_engine::RETRY_AFTER;
-use forebay_store::{AuditEnd, AuditId, AuditOutcome, AuditRecord, Catalog, PrincipalKind, StoreError};
+use forebay_store::{AuditId, AuditOutcome, AuditRecord, Catalog, PrincipalKind, StoreError};
 use forebay_types::{Clock, Reason, Refusal};
 use http::{Response, request::Parts};
 use prost_reflect::{DescriptorError, DynamicMessage};
-use tonic::Status;
-use tonic_types::StatusExt as _;
 
 use super::{
-    budget::{Budget, Place},
+    budget::{Budget, Place, Purpose},
+    ended::{Ended, ended},
+    lines::Lines,
     methods::{Kind, Methods, asks_for_payloads, is_dry_run, request_id},
+    record::{AuditNote, log, record_bytes},
     request::describe,
     text::clean,
 };
@@ -22,35 +23,21 @@ use crate::{grpc::frame::first_message, random::random_bytes, traces::trace_id_o
 /// How long the catalog may take to write a record.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a call that is done waits until its end is written.
-const END_TIMEOUT: Duration = Duration::from_secs(2);
-/// What a record says of a call that was made before, and was answered again.
-pub const REPEATED: &str = "REPEATED";
-/// What a record takes beside its texts.
-const RECORD_BYTES: usize = 192;
-
-/// What a handler knows of its call only at its end. It is among the extensions of the response.
-#[derive(Debug, Clone, Default)]
-pub struct AuditNote {
-    /// What the call was about. Empty: what the request says.
-    pub target: String,
-    /// The operation that it began. Empty: none.
-    pub operation_id: String,
-    /// It was made before, and is answered again.
-    pub repeated: bool,
-}
-
+pub(super) const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// Writes calls down.
 pub struct Auditor {
     /// Which calls.
-    methods: Methods,
+    pub(super) methods: Methods,
     /// Where they are kept. `None`: the node has no catalog, and they are in the log alone.
     catalog: Option<Arc<dyn Catalog>>,
     /// The name of the node.
     node: String,
     /// When calls are made.
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     /// How much a caller can have written.
-    budget: Budget,
+    pub(super) budget: Budget,
+    /// Lines of the log about calls that were refused.
+    pub(super) lines: Lines,
 }
 
 /// A call that is about to take effect.
@@ -73,7 +60,7 @@ impl Auditor {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, DescriptorError> {
         let (methods, node, budget) = (Methods::new()?, clean(node, 100), Budget::default());
-        Ok(Arc::new(Self { methods, catalog, node, clock, budget }))
+        Ok(Arc::new(Self { methods, catalog, node, clock, budget, lines: Lines::default() }))
     }
 
     /// Whether a call changes something, so that it is written down.
@@ -136,7 +123,12 @@ impl Auditor {
     }
 
     /// A record of what is about to be done now, about nothing yet.
-    fn record(&self, method: &str, caller: &Identity, peer: &dyn Display) -> Result<AuditRecord, Refusal> {
+    pub(super) fn record(
+        &self,
+        method: &str,
+        caller: &Identity,
+        peer: &dyn Display,
+    ) -> Result<AuditRecord, Refusal> {
         let random = random_bytes().map_err(|error| unavailable(&error.to_string()))?;
         Ok(AuditRecord {
             id: AuditId::new(self.clock.wall(), random),
@@ -163,15 +155,15 @@ impl Auditor {
 
     /// Adds a record, if the caller can have it written.
     async fn write(self: &Arc<Self>, record: AuditRecord, caller: &Identity) -> Result<AuditedCall, Refusal> {
-        let now = self.clock.monotonic();
-        let place = self.budget.take(caller, &record.namespace, record_bytes(&record), now)?;
+        let (of, now) = ((caller, &*record.namespace), self.clock.monotonic());
+        let place = self.budget.take(of, Purpose::Made, record_bytes(&record), now)?;
         let place = self.add(&record, place).await?;
         let request_id = String::new();
         Ok(AuditedCall { auditor: self.clone(), record: Some(record), place: Some(place), request_id })
     }
 
     /// Adds a record. The write goes on if the caller goes away, and keeps its place until then.
-    async fn add(&self, record: &AuditRecord, place: Place) -> Result<Place, Refusal> {
+    pub(super) async fn add(&self, record: &AuditRecord, place: Place) -> Result<Place, Refusal> {
         let Some(catalog) = self.catalog.clone() else { return Ok(place) };
         let record = record.clone();
         let write = tokio::spawn(async move {
@@ -219,22 +211,29 @@ impl AuditedCall {
         patience: Duration,
     ) -> impl Future<Output = ()> + Send + use<B> {
         let note = response.extensions().get::<AuditNote>().cloned().unwrap_or_default();
-        self.end_with(failure(response), &note, patience)
+        self.end_with(Ended::of(response), &note, patience)
     }
 
     /// The same of what is no call. `failure`: why it was not done, if it was not.
     pub async fn end_act(self, failure: Option<Reason>) {
         let failure = failure.map(|reason| reason.as_str().to_owned());
-        self.end_with(failure, &AuditNote::default(), END_TIMEOUT).await;
+        self.end_with(Ended { failure, has_no_effect: false }, &AuditNote::default(), END_TIMEOUT).await;
     }
 
     fn end_with(
         mut self,
-        failure: Option<String>,
+        how: Ended,
         note: &AuditNote,
         patience: Duration,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let ended = self.record.take().map(|record| ended(record, failure, note));
+        let ended = self.record.take().map(|record| {
+            let written = record_bytes(&record);
+            let (id, end, kept) = ended(record, how, note);
+            if let Some(place) = &self.place {
+                place.give_back(written.saturating_sub(kept), self.auditor.clock.monotonic());
+            }
+            (id, end)
+        });
         let (catalog, place) = (self.auditor.catalog.clone(), self.place.take());
         async move {
             let Some(((id, end), catalog)) = ended.zip(catalog) else { return };
@@ -252,21 +251,6 @@ impl AuditedCall {
     }
 }
 
-/// How a call ended. The log has it from now on.
-fn ended(mut record: AuditRecord, failure: Option<String>, note: &AuditNote) -> (AuditId, AuditEnd) {
-    record.outcome = if failure.is_some() { AuditOutcome::Failed } else { AuditOutcome::Done };
-    let repeated = note.repeated.then(|| REPEATED.to_owned());
-    record.failure = failure.or(repeated).unwrap_or_default();
-    record.operation_id = clean(&note.operation_id, 32);
-    let target = clean(&note.target, 255);
-    if !target.is_empty() {
-        record.target.clone_from(&target);
-    }
-    log(&record);
-    let AuditRecord { id, outcome, failure, operation_id, .. } = record;
-    (id, AuditEnd { outcome, failure, target, operation_id })
-}
-
 impl Drop for AuditedCall {
     fn drop(&mut self) {
         // The caller has gone away, or the deadline has passed.
@@ -277,46 +261,6 @@ impl Drop for AuditedCall {
 /// The name by which a caller is written down.
 pub fn principal_name(caller: &Identity) -> &str {
     if caller.name.is_empty() { &caller.id } else { &caller.name }
-}
-
-/// The reason of the error that a response says. `None`: it says none.
-fn failure<B>(response: &Response<B>) -> Option<String> {
-    let status = Status::from_header_map(response.headers())?;
-    if status.code() == tonic::Code::Ok {
-        return None;
-    }
-    let reason = status.get_details_error_info().map(|info| info.reason);
-    Some(clean(&reason.unwrap_or_else(|| format!("{:?}", status.code())), 64))
-}
-
-fn record_bytes(record: &AuditRecord) -> usize {
-    let AuditRecord { principal, namespace, target, reason, summary, method, peer, node, .. } = record;
-    let texts = [principal, namespace, target, reason, summary, method, peer, node];
-    RECORD_BYTES + texts.into_iter().map(String::len).sum::<usize>()
-}
-
-/// One line a call.
-fn log(record: &AuditRecord) {
-    let AuditRecord {
-        principal, token_id, peer, method, namespace, target, reason, summary, trace_id, ..
-    } = record;
-    let outcome = match record.outcome {
-        AuditOutcome::Intended => "its end is not known",
-        AuditOutcome::Done if record.failure == REPEATED => "was done before",
-        AuditOutcome::Done => "done",
-        AuditOutcome::Failed => record.failure.as_str(),
-    };
-    let who = if principal.is_empty() { "somebody" } else { principal };
-    tracing::info!(
-        target: "audit",
-        %token_id,
-        %peer,
-        %reason,
-        %summary,
-        operation = %record.operation_id,
-        %trace_id,
-        "{who} {method} {namespace}/{target}: {outcome}"
-    );
 }
 
 fn count_failure(error: &str) {

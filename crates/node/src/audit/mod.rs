@@ -3,15 +3,22 @@
 //!
 //! The admission layer does it for every call (`auditor.rs`), so that no handler can forget it. `methods.rs`
 //! says which calls these are. `request.rs` says what a request is about, and `text.rs` keeps texts harmless.
-//! `budget.rs` bounds what a tenant can have written. `sweep.rs` deletes old records.
+//! `ended.rs` says what is kept of a call's end, `denials.rs` notes calls to which their callers have no
+//! right. `budget.rs` bounds what a tenant can have written. `sweep.rs` deletes old records.
 
 mod auditor;
 mod budget;
+mod denials;
+mod ended;
+mod lines;
 mod methods;
+mod record;
 mod request;
 mod sweep;
 mod text;
 
-pub use auditor::{AuditNote, AuditedCall, Auditor, REPEATED, principal_name};
+pub use auditor::{AuditedCall, Auditor, principal_name};
+pub use denials::DeniedCall;
+pub use record::{AuditNote, REPEATED};
 pub use sweep::follow as sweep;
 pub use text::clean;

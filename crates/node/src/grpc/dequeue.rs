@@ -36,8 +36,12 @@ pub async fn dequeue(
     let wait = asked.wait.min(call.left().saturating_sub(WAIT_MARGIN));
     // Too many parked calls on one connection: this one is answered at once with what is ready.
     let wait = if wait.is_zero() || call.park() { wait } else { Duration::ZERO };
-    // Only the answer's size tells whether there is room for it. Without room its items are given back.
+    // Only the answer's size tells whether there is room for it. Without room its items are given back, and
+    // so they are if the caller's rights have ended while it waited.
     let fits = |items: &[Delivered]| {
+        if !wait.is_zero() {
+            call.may_still()?;
+        }
         let overhead = ITEM_BYTES + namespace.len();
         call.reserve_answer(items.iter().map(|item| item.body.bytes() + item.topic.len() + overhead).sum())
     };

@@ -1977,6 +1977,9 @@ pub struct Token {
     /// The hour in which it was last used. Absent: not yet.
     #[prost(message, optional, tag = "10")]
     pub last_used_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// The id of the token that made it. Empty: none did, or it is not known.
+    #[prost(string, tag = "11")]
+    pub made_by_id: ::prost::alloc::string::String,
 }
 /// Asks for a token.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1992,7 +1995,8 @@ pub struct CreateTokenRequest {
     /// most 64, and 4 KiB as text.
     #[prost(message, repeated, tag = "3")]
     pub grants: ::prost::alloc::vec::Vec<Grant>,
-    /// For how long it is of use. Absent: 365 days. At most ten years.
+    /// For how long it is of use. Absent: 365 days. At most ten years. A token that a token makes ends no later
+    /// than that one: a longer time is refused, and if it is absent the token ends with its maker.
     #[prost(message, optional, tag = "4")]
     pub lifetime: ::core::option::Option<::prost_types::Duration>,
     /// Why. What is longer than 1 KiB is cut.
@@ -2082,6 +2086,9 @@ pub struct RevokeTokenRequest {
     /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "4")]
     pub request_id: ::prost::alloc::string::String,
+    /// Revokes the tokens too that it made, those that these made, and so on.
+    #[prost(bool, tag = "5")]
+    pub with_descendants: bool,
 }
 /// A token that is revoked.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -2089,6 +2096,10 @@ pub struct RevokeTokenResponse {
     /// What is kept of it.
     #[prost(message, optional, tag = "1")]
     pub token: ::core::option::Option<Token>,
+    /// Tokens that descend from it and were of use until now: those that it made, those that these made, and so
+    /// on. With `with_descendants` they are revoked too, else they still hold.
+    #[prost(uint32, tag = "2")]
+    pub descendants: u32,
 }
 /// What the cluster thinks of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -2616,6 +2627,9 @@ pub enum AuditOutcome {
     Done = 2,
     /// It failed. With the failure OUTCOME_UNKNOWN it may have taken effect.
     Failed = 3,
+    /// Its caller had no right to it, so it was not made. That somebody without any right in a namespace tried it
+    /// there (failure WRONG_NAMESPACE) is told to operators alone.
+    Denied = 4,
 }
 impl AuditOutcome {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -2628,6 +2642,7 @@ impl AuditOutcome {
             Self::Intended => "AUDIT_OUTCOME_INTENDED",
             Self::Done => "AUDIT_OUTCOME_DONE",
             Self::Failed => "AUDIT_OUTCOME_FAILED",
+            Self::Denied => "AUDIT_OUTCOME_DENIED",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -2637,6 +2652,7 @@ impl AuditOutcome {
             "AUDIT_OUTCOME_INTENDED" => Some(Self::Intended),
             "AUDIT_OUTCOME_DONE" => Some(Self::Done),
             "AUDIT_OUTCOME_FAILED" => Some(Self::Failed),
+            "AUDIT_OUTCOME_DENIED" => Some(Self::Denied),
             _ => None,
         }
     }

@@ -15,7 +15,7 @@ use crate::{
 
 /// The columns, in the order of [`values`].
 const COLUMNS: &str = "id, principal, principal_kind, token_id, peer, method, namespace, target, reason, \
-                       summary, outcome, failure, operation_id, node, trace_id";
+                       summary, outcome, failure, operation_id, node, trace_id, denied";
 
 fn values(record: &AuditRecord) -> Vec<Value> {
     vec![
@@ -34,6 +34,7 @@ fn values(record: &AuditRecord) -> Vec<Value> {
         record.operation_id.as_str().into(),
         record.node.as_str().into(),
         record.trace_id.as_str().into(),
+        i64::from(record.outcome == AuditOutcome::Denied).into(),
     ]
 }
 
@@ -50,7 +51,7 @@ const fn of_outcome(outcome: AuditOutcome) -> i32 {
     match outcome {
         AuditOutcome::Intended => 0,
         AuditOutcome::Done => 1,
-        AuditOutcome::Failed => 2,
+        AuditOutcome::Failed | AuditOutcome::Denied => 2,
     }
 }
 
@@ -76,6 +77,7 @@ fn record(row: &Row) -> Result<AuditRecord, StoreError> {
         outcome: match row.int(10)? {
             0 => AuditOutcome::Intended,
             1 => AuditOutcome::Done,
+            2 if row.int(15)? != 0 => AuditOutcome::Denied,
             2 => AuditOutcome::Failed,
             other => return Err(unknown("outcome", other)),
         },
@@ -94,7 +96,7 @@ impl Call for AddAudit<'_> {
     type Answer = ();
 
     async fn run(&self, session: &mut dyn CatalogSession) -> Result<(), Failure> {
-        let marks = ["?"; 15].join(", ");
+        let marks = ["?"; 16].join(", ");
         let sql = format!("/* forebay audit */ REPLACE INTO audit ({COLUMNS}) VALUES ({marks})");
         Ok(session.execute_alone(Statement::new(sql, values(self.0))).await.map(drop)?)
     }
@@ -113,18 +115,19 @@ impl Call for EndAudit<'_> {
     type Answer = bool;
 
     async fn run(&self, session: &mut dyn CatalogSession) -> Result<bool, Failure> {
-        let AuditEnd { outcome, failure, target, operation_id } = self.end;
-        let (set, target) = match target.as_str() {
-            "" => ("", None),
-            target => (", target = ?", Some(target.into())),
-        };
-        let sql = format!(
-            "/* forebay audit */ UPDATE audit SET outcome = ?, failure = ?, operation_id = ?{set} \
-             WHERE id = ? AND outcome = 0"
-        );
+        let AuditEnd { outcome, failure, target, operation_id, shortened } = self.end;
+        let mut set = "outcome = ?, failure = ?, operation_id = ?".to_owned();
         let mut values: Vec<Value> =
             vec![of_outcome(*outcome).into(), failure.as_str().into(), operation_id.as_str().into()];
-        values.extend(target);
+        if !target.is_empty() {
+            set.push_str(", target = ?");
+            values.push(target.as_str().into());
+        }
+        if let Some((reason, summary)) = shortened {
+            set.push_str(", reason = ?, summary = ?");
+            values.extend([reason.as_str().into(), summary.as_str().into()]);
+        }
+        let sql = format!("/* forebay audit */ UPDATE audit SET {set} WHERE id = ? AND outcome = 0");
         values.push(self.id.0.as_slice().into());
         Ok(session.execute_alone(Statement::new(sql, values)).await? == 1)
     }

@@ -59,6 +59,8 @@ pub enum AuditOutcome {
     Done,
     /// It failed.
     Failed,
+    /// Its caller had no right to it, so it was not made. To earlier programs it is one that failed.
+    Denied,
 }
 
 /// A call that changes something or shows payloads. Longer texts than these do not fit.
@@ -107,6 +109,8 @@ pub struct AuditEnd {
     pub target: String,
     /// The operation that it began.
     pub operation_id: String,
+    /// The reason and the summary, where less of them is kept than was written at the beginning.
+    pub shortened: Option<(String, String)>,
 }
 
 /// Which records are read, the latest first.

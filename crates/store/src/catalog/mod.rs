@@ -40,5 +40,5 @@ pub(crate) use session::CatalogSession;
 pub use session_rows::{NewSession, SessionBounds, SessionRow};
 pub use shard_url::check as check_shard_url;
 pub use token_rows::{
-    NewToken, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens,
+    NewToken, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens, descendants,
 };

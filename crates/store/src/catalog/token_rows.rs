@@ -1,5 +1,7 @@
 //! What the table of tokens contains.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use forebay_types::Timestamp;
 
 /// A token, as it is kept. Of its secrets there are hashes alone.
@@ -19,6 +21,11 @@ pub struct TokenRow {
     pub grants: String,
     /// Who made it. Up to 255 bytes.
     pub made_by: String,
+    /// The id of the token that made it. Empty: none did, or it is not known.
+    pub made_by_id: String,
+    /// From whom it descends, up to 255 bytes. Whoever adds it leaves it to the catalog. Empty: it is not
+    /// known.
+    pub root: String,
     /// When it was made.
     pub made_at: Timestamp,
     /// From when on it is of no use. `None`: never.
@@ -44,18 +51,28 @@ pub struct TokenBounds {
     pub in_all: u64,
     /// Of them, those that operators alone may add.
     pub for_operators: u64,
+    /// Of the rest, those that are left to roots from which few descend, and how many are few. So none is
+    /// shut out by what others have made.
+    pub for_few: (u64, u64),
 }
 
 impl TokenBounds {
     /// What a catalog holds. A row has 5 KiB at most, so that all of them have 50 MiB.
-    pub const DEFAULT: Self =
-        Self { per_namespace: 1_000, per_root: 2_000, in_all: 10_000, for_operators: 1_000 };
+    pub const DEFAULT: Self = Self {
+        per_namespace: 1_000,
+        per_root: 2_000,
+        in_all: 10_000,
+        for_operators: 1_000,
+        for_few: (1_000, 10),
+    };
 
-    /// How many there may be in all for this maker to add one.
-    pub fn in_all_for(self, maker: &TokenMaker) -> u64 {
+    /// How many there may be in all for this maker to add one. `of_root`: as many descend from its root.
+    pub fn in_all_for(self, maker: &TokenMaker, of_root: u64) -> u64 {
+        let (for_few, few) = self.for_few;
         match maker {
             TokenMaker::Operator => self.in_all,
-            TokenMaker::Token(_) | TokenMaker::Other(_) => self.in_all - self.for_operators,
+            _ if of_root < few => self.in_all - self.for_operators,
+            TokenMaker::Token(_) | TokenMaker::Other(_) => self.in_all - self.for_operators - for_few,
         }
     }
 }
@@ -117,7 +134,12 @@ pub enum TokenChange {
         overlap_ends: Option<Timestamp>,
     },
     /// It is of no use any more. The last one with all rights that is of use at this time can't be.
-    Revoke(Timestamp),
+    Revoke {
+        /// The time.
+        at: Timestamp,
+        /// And so are those that it made, those that these made, and so on.
+        with_descendants: bool,
+    },
 }
 
 /// The result of changing a token.
@@ -125,12 +147,38 @@ pub enum TokenChange {
 pub enum TokenChanged {
     /// It is changed, as of this version.
     Yes(u64),
+    /// It is of no use any more.
+    Revoked {
+        /// As of this version.
+        version: u64,
+        /// Tokens that descend from it and were of use until now. They are revoked too if that was asked for.
+        descendants: u32,
+    },
     /// There is none.
     NoToken,
     /// It is revoked, or was rotated meanwhile.
     Stale,
     /// It is the last one with the right `admin` in all namespaces.
     LastAdmin,
+}
+
+/// The tokens that descend from one, by their ids: those that it made, those that these made, and so on.
+/// `known`: each token with who made it and its root. Of one whose maker is not known the root counts.
+pub fn descendants<'a>(known: &'a [(String, String, String)], of: &str) -> BTreeSet<&'a str> {
+    let mut made: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (id, made_by, root) in known {
+        let maker = if made_by.is_empty() { root } else { made_by };
+        made.entry(maker).or_default().push(id);
+    }
+    let (mut found, mut next) = (BTreeSet::new(), vec![of]);
+    while let Some(maker) = next.pop() {
+        for id in made.get(maker).into_iter().flatten().filter(|id| **id != of) {
+            if found.insert(*id) {
+                next.push(id);
+            }
+        }
+    }
+    found
 }
 
 /// The tokens of a catalog.
@@ -140,4 +188,33 @@ pub struct Tokens {
     pub version: u64,
     /// All of them, by id, if the version is another than the reader's.
     pub rows: Option<Vec<TokenRow>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_token_made_and_what_that_made_descends_from_it() {
+        let row = |id: &str, made_by: &str, root: &str| (id.to_owned(), made_by.to_owned(), root.to_owned());
+        let known = [
+            row("root", "", "root"),
+            row("a", "root", "root"),
+            row("b", "a", "root"),
+            row("c", "b", "root"),
+            // Made by a program that notes no maker.
+            row("old", "", "root"),
+            row("ops", "", "ops"),
+            // An operator's token makes another one.
+            row("another", "ops", "another"),
+            row("of it", "another", "another"),
+        ];
+        let of = |id: &str| descendants(&known, id).into_iter().collect::<Vec<_>>();
+        assert_eq!(of("root"), ["a", "b", "c", "old"]);
+        assert_eq!(of("a"), ["b", "c"]);
+        assert_eq!(of("ops"), ["another", "of it"]);
+        assert!(of("c").is_empty() && of("nobody").is_empty());
+        // Nothing makes such rows. They must not be walked for ever.
+        assert_eq!(descendants(&[row("x", "y", ""), row("y", "x", "")], "x").len(), 1);
+    }
 }

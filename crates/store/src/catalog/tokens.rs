@@ -1,20 +1,26 @@
 //! Tokens are read, added and changed.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use forebay_types::Timestamp;
 
 use super::{
     call::{Call, Change, End, Failure},
     session::CatalogSession,
-    token_rows::{NewToken, TokenAdded, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens},
+    token_rows::{
+        NewToken, TokenAdded, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens, descendants,
+    },
 };
 use crate::{
     error::StoreError,
     sql::{Row, Session, Statement, Value, corrupt, int_of, scalar},
 };
 
+/// Tokens that one statement revokes.
+const REVOKED_AT_ONCE: usize = 500;
 /// The columns, in the order of [`values`].
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 15] = [
     "id",
     "namespace",
     "name",
@@ -28,6 +34,8 @@ const COLUMNS: [&str; 13] = [
     "revoked_at",
     "last_used_at",
     "is_admin",
+    "made_by_id",
+    "root",
 ];
 
 fn values(row: &TokenRow) -> Vec<Value> {
@@ -46,6 +54,8 @@ fn values(row: &TokenRow) -> Vec<Value> {
         time(row.revoked),
         time(row.last_used),
         i64::from(row.is_admin).into(),
+        row.made_by_id.as_str().into(),
+        row.root.as_str().into(),
     ]
 }
 
@@ -65,6 +75,8 @@ fn token(row: &Row) -> Result<TokenRow, StoreError> {
         revoked: row.optional_time(10)?,
         last_used: row.optional_time(11)?,
         is_admin: row.int(12)? != 0,
+        made_by_id: row.text(13)?,
+        root: row.text(14)?,
     })
 }
 
@@ -128,12 +140,32 @@ async fn found(session: &mut dyn Session, id: &str) -> Result<Option<TokenRow>, 
     rows.first().map(token).transpose()
 }
 
-/// Whether a token but this one has the right `admin` in all namespaces, and is of use.
-async fn has_admin(session: &mut dyn Session, but: &str, now: Timestamp) -> Result<bool, StoreError> {
-    let sql = "SELECT COUNT(*) FROM token WHERE is_admin = 1 AND revoked_at IS NULL \
-               AND (ends_at IS NULL OR ends_at > ?) AND id <> ?";
-    let count = session.fetch(Statement::new(sql, vec![now.into(), but.into()])).await?;
-    Ok(int_of(&count)?.unwrap_or(0) > 0)
+/// Which tokens have the right `admin` in all namespaces, and are of use.
+async fn admins(session: &mut dyn Session, now: Timestamp) -> Result<BTreeSet<String>, StoreError> {
+    let sql = "SELECT id FROM token WHERE is_admin = 1 AND revoked_at IS NULL \
+               AND (ends_at IS NULL OR ends_at > ?)";
+    let rows = session.fetch(Statement::new(sql, vec![now.into()])).await?;
+    rows.iter().map(|row| row.text(0)).collect()
+}
+
+/// The tokens that descend from one and are of use.
+async fn live_descendants(
+    session: &mut dyn Session,
+    of: &str,
+    now: Timestamp,
+) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT id, made_by_id, root, revoked_at, ends_at FROM token";
+    let rows = session.fetch(Statement::new(sql, vec![])).await?;
+    let (mut known, mut live) = (Vec::with_capacity(rows.len()), BTreeSet::new());
+    for row in &rows {
+        let (id, ends) = (row.text(0)?, row.optional_time(4)?);
+        if row.optional_time(3)?.is_none() && ends.is_none_or(|ends| ends > now) {
+            live.insert(id.clone());
+        }
+        known.push((id, row.text(1)?, row.text(2)?));
+    }
+    let found = descendants(&known, of);
+    Ok(found.into_iter().filter(|id| live.contains(*id)).map(str::to_owned).collect())
 }
 
 /// Adds a token.
@@ -159,7 +191,7 @@ impl AddToken<'_> {
             return Ok(Some(TokenAdded::IdTaken));
         }
         if let Some(now) = if_no_admin_at
-            && has_admin(session, &row.id, *now).await?
+            && admins(session, *now).await?.iter().any(|id| *id != row.id)
         {
             return Ok(Some(TokenAdded::HasAdmin));
         }
@@ -167,12 +199,20 @@ impl AddToken<'_> {
         let of = |column: &str, value: &str| {
             Statement::new(format!("{count} WHERE {column} = ?"), vec![value.into()])
         };
-        for (statement, most, full) in [
-            (of("namespace", &row.namespace), bounds.per_namespace, TokenAdded::NamespaceFull),
-            (of("root", root), bounds.per_root, TokenAdded::RootFull),
-            (Statement::new(count, vec![]), bounds.in_all_for(maker), TokenAdded::Full),
+        let mut counts = [0; 3];
+        let all = Statement::new(count, vec![]);
+        for (found, statement) in
+            counts.iter_mut().zip([of("namespace", &row.namespace), of("root", root), all])
+        {
+            *found = int_of(&session.fetch(statement).await?)?.unwrap_or(0).cast_unsigned();
+        }
+        let [of_namespace, of_root, in_all] = counts;
+        for (found, most, full) in [
+            (of_namespace, bounds.per_namespace, TokenAdded::NamespaceFull),
+            (of_root, bounds.per_root, TokenAdded::RootFull),
+            (in_all, bounds.in_all_for(maker, of_root), TokenAdded::Full),
         ] {
-            if int_of(&session.fetch(statement).await?)?.unwrap_or(0).cast_unsigned() >= most {
+            if found >= most {
                 return Ok(Some(full));
             }
         }
@@ -194,10 +234,8 @@ impl Change for AddToken<'_> {
         if let Some(refusal) = self.refusal(session, &root).await? {
             return Ok(End::RollBack(refusal));
         }
-        let sql =
-            format!("INSERT INTO token ({}, root) VALUES ({})", COLUMNS.join(", "), ["?"; 14].join(", "));
-        let mut values = values(&self.0.row);
-        values.push(root.as_str().into());
+        let sql = format!("INSERT INTO token ({}) VALUES ({})", COLUMNS.join(", "), ["?"; 15].join(", "));
+        let values = values(&TokenRow { root, ..self.0.row.clone() });
         session.execute(Statement::new(sql, values)).await?;
         Ok(End::Commit(TokenAdded::Yes(version)))
     }
@@ -232,18 +270,45 @@ impl Change for ChangeToken<'_> {
                     vec![secret.as_slice().into(), older, ends],
                 )
             }
-            TokenChange::Revoke(_) if row.revoked.is_some() => {
-                return Ok(End::RollBack(TokenChanged::Yes(version - 1)));
+            TokenChange::Revoke { at, with_descendants } => {
+                return self.revoke(session, &row, (*at, *with_descendants), version).await;
             }
-            TokenChange::Revoke(now) if row.is_admin && !has_admin(session, self.id, *now).await? => {
-                return Ok(End::RollBack(TokenChanged::LastAdmin));
-            }
-            TokenChange::Revoke(now) => ("revoked_at = ?", vec![(*now).into()]),
         };
         let sql = format!("UPDATE token SET {set} WHERE id = ?");
         let values = values.into_iter().chain([self.id.into()]).collect();
         session.execute(Statement::new(sql, values)).await?;
         Ok(End::Commit(TokenChanged::Yes(version)))
+    }
+}
+
+impl ChangeToken<'_> {
+    async fn revoke(
+        &self,
+        session: &mut dyn Session,
+        row: &TokenRow,
+        (at, with_descendants): (Timestamp, bool),
+        version: u64,
+    ) -> Result<End<TokenChanged>, StoreError> {
+        let below = live_descendants(session, self.id, at).await?;
+        let descendants = u32::try_from(below.len()).unwrap_or(u32::MAX);
+        let mut ids = if with_descendants { below } else { Vec::new() };
+        if row.revoked.is_none() {
+            ids.push(self.id.to_owned());
+        }
+        let admins = admins(session, at).await?;
+        if admins.iter().any(|id| ids.contains(id)) && admins.iter().all(|id| ids.contains(id)) {
+            return Ok(End::RollBack(TokenChanged::LastAdmin));
+        }
+        if ids.is_empty() {
+            return Ok(End::RollBack(TokenChanged::Revoked { version: version - 1, descendants }));
+        }
+        for ids in ids.chunks(REVOKED_AT_ONCE) {
+            let marks = vec!["?"; ids.len()].join(", ");
+            let values = [at.into()].into_iter().chain(ids.iter().map(|id| id.as_str().into())).collect();
+            let sql = format!("UPDATE token SET revoked_at = ? WHERE id IN ({marks})");
+            session.execute(Statement::new(sql, values)).await?;
+        }
+        Ok(End::Commit(TokenChanged::Revoked { version, descendants }))
     }
 }
 

@@ -102,6 +102,11 @@ pub(super) const CATALOG: Schema = Schema::catalog(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/catalog/mysql/0009_starts.sql"),
     },
+    Migration {
+        version: 10,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/catalog/mysql/0010_denials.sql"),
+    },
 ]);
 
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that

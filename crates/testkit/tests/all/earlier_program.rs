@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use forebay_store::{
-    AuditId, AuditQuery, AuditRecord, Catalog, CatalogNode, MySqlCatalog, MySqlOptions, NewToken, NodeReport,
-    SqliteCatalog, TokenAdded, TokenBounds, TokenMaker, TokenRow, Versions,
+    AuditId, AuditOutcome, AuditQuery, AuditRecord, Catalog, CatalogNode, MySqlCatalog, MySqlOptions,
+    NewToken, NodeReport, SqliteCatalog, TokenAdded, TokenBounds, TokenMaker, TokenRow, Versions,
 };
 use forebay_testkit::servers;
 use forebay_types::{ClusterId, Incarnation, Timestamp};
@@ -63,6 +63,8 @@ async fn descendant(catalog: &dyn Catalog, id: &str) -> TokenAdded {
         older_secret: None,
         grants: String::new(),
         made_by: String::new(),
+        made_by_id: String::new(),
+        root: String::new(),
         made_at: Timestamp::from_micros(1),
         ends: None,
         overlap_ends: None,
@@ -82,6 +84,7 @@ async fn check(catalog: &dyn Catalog, mut execute: impl AsyncFnMut(&'static str)
     execute(RECORD).await;
     let record = only_record(catalog).await;
     assert_eq!((record.trace_id.as_str(), record.node.as_str()), ("", "n1"));
+    assert_ne!(record.outcome, AuditOutcome::Denied);
 
     catalog.join(&node(), None).await.unwrap();
     assert_eq!(started_at(catalog).await, Some(Timestamp::from_micros(7)));

@@ -1,6 +1,7 @@
 //! Who may do what: every call, page and form, with every kind of credential.
 
 mod browsers;
+mod grid;
 mod login_log;
 mod pages;
 mod request_ids;

@@ -22,7 +22,8 @@ pub enum Needs {
     All(&'static str),
 }
 
-const CALLS: &[(&str, Needs)] = &[
+/// What each call needs.
+pub const CALLS: &[(&str, Needs)] = &[
     ("forebay.v1.QueueService/Enqueue", Needs::Own("produce")),
     ("forebay.v1.QueueService/Dequeue", Needs::Own("consume")),
     ("forebay.v1.QueueService/Ack", Needs::Own("consume")),

@@ -25,6 +25,8 @@ enum Outcome {
     Done,
     /// It failed.
     Failed,
+    /// Its caller had no right to it, so it was not made.
+    Denied,
 }
 
 /// The flags.
@@ -77,6 +79,7 @@ impl List {
                 Outcome::Intended => AuditOutcome::Intended,
                 Outcome::Done => AuditOutcome::Done,
                 Outcome::Failed => AuditOutcome::Failed,
+                Outcome::Denied => AuditOutcome::Denied,
             }),
             ..AuditQuery::default()
         };
@@ -102,6 +105,7 @@ impl Row for AuditRecord {
         Column::new("TARGET", |it, _| Cell::from(&it.target)),
         Column::new("OUTCOME", |it, _| match it.outcome {
             Some(AuditOutcome::Failed) => Cell::toned(it.failure.clone(), Tone::Warn),
+            Some(AuditOutcome::Denied) => Cell::toned(format!("denied: {}", it.failure), Tone::Warn),
             Some(AuditOutcome::Done) if it.failure == REPEATED => "done before".into(),
             outcome => output::audit_outcome(outcome).into(),
         }),

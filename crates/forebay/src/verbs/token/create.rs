@@ -20,6 +20,7 @@ pub fn create(path: &Path, name: &str, grants: Vec<Grant>, ends: Option<Duration
         ends: ends.map(|span| SystemClock::default().wall().plus(span)),
         overlap_ends: None,
         revoked: false,
+        root: String::new(),
     };
     file::change(path, |text| append(text, &record).map_err(Failure::from_display))?;
     Ok(token)

@@ -25,7 +25,8 @@ pub struct Create {
     /// rights are produce, consume, observe, inspect, operate, admin and metrics
     #[arg(long = "grant", required_unless_present = "bootstrap", value_name = "NAMESPACES:RIGHTS")]
     pub grants: Vec<Grant>,
-    /// For how long it is of use, as in 90d; without it 365 days, or in a file for ever
+    /// For how long it is of use, as in 90d; without it 365 days, or in a file for ever. It ends no later
+    /// than the token that makes it
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub ends: Option<Duration>,
     /// Why, for the audit record
@@ -98,6 +99,7 @@ pub struct Rotate {
 #[command(after_help = "\
 Examples:
   forebay token revoke 0Ab1Cd2Ef3Gh --namespace - --reason 'it was in a log'
+  forebay token revoke 0Ab1Cd2Ef3Gh --namespace - --with-descendants
   forebay token revoke 0Ab1Cd2Ef3Gh --tokens-file tokens.toml")]
 pub struct Revoke {
     /// Server and namespace: where the rights of the token lie.
@@ -109,6 +111,9 @@ pub struct Revoke {
     /// Why, for the audit record
     #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
     pub reason: String,
+    /// Revoke the tokens too that it made, those that these made, and so on
+    #[arg(long, conflicts_with = "tokens_file")]
+    pub with_descendants: bool,
     /// Change it in this file, and ask no node
     #[arg(long, value_name = "FILE")]
     pub tokens_file: Option<PathBuf>,

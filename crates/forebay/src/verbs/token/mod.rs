@@ -69,11 +69,14 @@ impl TokenCommand {
                 show(&format!("token {} has another secret, and {before}", flags.id), &secret, out)
             }
             TokenVerb::Revoke(flags) => {
-                match &flags.tokens_file {
-                    Some(path) => revoke(path, &flags.id)?,
+                let descendants = match &flags.tokens_file {
+                    Some(path) => {
+                        revoke(path, &flags.id)?;
+                        0
+                    }
                     None => node::revoke(&flags).await?,
-                }
-                print(&format!("token {} is revoked", flags.id))
+                };
+                print(&revoked(&flags.id, descendants, flags.with_descendants))
             }
         }
     }
@@ -129,6 +132,18 @@ fn show(done: &str, secret: &str, out: Option<SecretFile>) -> Result<(), Failure
     }
 }
 
+/// What is said of a token that is revoked, from which so many descend.
+fn revoked(id: &TokenId, descendants: u32, with_descendants: bool) -> String {
+    let tokens = if descendants == 1 { "1 token descends" } else { &format!("{descendants} tokens descend") };
+    match (descendants, with_descendants) {
+        (0, _) => format!("token {id} is revoked"),
+        (_, true) => format!("token {id} is revoked; {tokens} from it, revoked too"),
+        (_, false) => format!(
+            "token {id} is revoked; {tokens} from it and still hold: revoke them too with --with-descendants"
+        ),
+    }
+}
+
 fn revoke(path: &Path, id: &TokenId) -> Result<(), Failure> {
     file::change(path, |text| {
         let changed = forebay_access::revoke(text, id).map_err(Failure::from_display)?;
@@ -138,4 +153,17 @@ fn revoke(path: &Path, id: &TokenId) -> Result<(), Failure> {
 
 fn print(line: &str) -> Result<(), Failure> {
     Ok(writeln!(std::io::stdout().lock(), "{line}")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_revokes_a_token_hears_what_descends_from_it() {
+        let id = TokenId::new("0Ab1Cd2Ef3Gh").unwrap();
+        assert_eq!(revoked(&id, 0, true), "token 0Ab1Cd2Ef3Gh is revoked");
+        assert!(revoked(&id, 1, false).ends_with("still hold: revoke them too with --with-descendants"));
+        assert!(revoked(&id, 3, true).ends_with("3 tokens descend from it, revoked too"));
+    }
 }

@@ -64,12 +64,12 @@ pub async fn rotate(flags: &flags::Rotate) -> Result<String, Failure> {
     Ok(rotated.secret)
 }
 
-/// Has a node revoke a token.
-pub async fn revoke(flags: &flags::Revoke) -> Result<(), Failure> {
+/// Has a node revoke a token. Returns how many descend from it, or did.
+pub async fn revoke(flags: &flags::Revoke) -> Result<u32, Failure> {
     let namespace = flags.connection.servers.namespace()?;
     let client = flags.connection.client().await?;
-    client.revoke_token(&namespace, flags.id.as_str(), &flags.reason).await?;
-    Ok(())
+    let revoked = client.revoke_token(&namespace, flags.id.as_str(), &flags.reason, flags.with_descendants);
+    Ok(revoked.await?.descendants)
 }
 
 impl Row for TokenInfo {
@@ -88,6 +88,7 @@ impl Row for TokenInfo {
         Column::wide("OLD SECRET ENDS", |it, style| style.optional_time(it.overlap_ends_at).into()),
         Column::wide("MADE", |it, style| style.optional_time(it.made_at).into()),
         Column::wide("MADE BY", |it, _| Cell::from(&it.made_by)),
+        Column::wide("MADE BY ID", |it, _| Cell::from(&it.made_by_id)),
         Column::new("NAME", |it, _| Cell::from(&it.name)),
         Column::new("GRANTS", |it, _| {
             let grants = it.grants.iter().map(|it| format!("{}:{}", it.namespaces, it.scopes.join(",")));

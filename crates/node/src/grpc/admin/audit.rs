@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_access::Namespaces;
+use forebay_access::{Identity, Namespaces, Scope};
 use forebay_engine::RETRY_AFTER;
 use forebay_proto::v1;
 use forebay_store::{AuditId, AuditOutcome, AuditQuery, AuditRecord, Catalog, PrincipalKind};
@@ -33,10 +33,13 @@ struct Wish {
     method: String,
     /// That ended so.
     outcome: Option<AuditOutcome>,
+    /// Also of what others tried who have no right in the namespace. Who they are and from where they come is
+    /// for operators: it would tell one tenant of another.
+    of_strangers: bool,
 }
 
 impl Wish {
-    fn of(request: &v1::ListAuditRecordsRequest) -> Result<Self, Refusal> {
+    fn of(request: &v1::ListAuditRecordsRequest, caller: &Identity) -> Result<Self, Refusal> {
         fields::bytes("principal", request.principal.len(), FILTER_BYTES)?;
         fields::bytes("method", request.method.len(), FILTER_BYTES)?;
         let outcome = match v1::AuditOutcome::try_from(request.outcome) {
@@ -44,23 +47,29 @@ impl Wish {
             Ok(v1::AuditOutcome::Intended) => Some(AuditOutcome::Intended),
             Ok(v1::AuditOutcome::Done) => Some(AuditOutcome::Done),
             Ok(v1::AuditOutcome::Failed) => Some(AuditOutcome::Failed),
+            Ok(v1::AuditOutcome::Denied) => Some(AuditOutcome::Denied),
             Err(_) => {
-                let message = "must be AUDIT_OUTCOME_INTENDED, AUDIT_OUTCOME_DONE or AUDIT_OUTCOME_FAILED";
+                let message = "must be AUDIT_OUTCOME_INTENDED, AUDIT_OUTCOME_DONE, AUDIT_OUTCOME_FAILED or \
+                               AUDIT_OUTCOME_DENIED";
                 return Err(Refusal::field("outcome", message));
             }
         };
-        Ok(Self { principal: request.principal.clone(), method: request.method.clone(), outcome })
+        let (principal, method) = (request.principal.clone(), request.method.clone());
+        Ok(Self { principal, method, outcome, of_strangers: caller.may_everywhere(Scope::Admin) })
     }
 
     fn has(&self, record: &AuditRecord) -> bool {
-        let Self { principal, method, outcome } = self;
-        (principal.is_empty() || record.principal == *principal || record.token_id == *principal)
+        let Self { principal, method, outcome, of_strangers } = self;
+        let is_strangers =
+            record.outcome == AuditOutcome::Denied && record.failure == Reason::WrongNamespace.as_str();
+        (*of_strangers || !is_strangers)
+            && (principal.is_empty() || record.principal == *principal || record.token_id == *principal)
             && (method.is_empty() || record.method == *method)
             && outcome.is_none_or(|outcome| record.outcome == outcome)
     }
 
     fn has_all(&self) -> bool {
-        self.principal.is_empty() && self.method.is_empty() && self.outcome.is_none()
+        self.of_strangers && self.principal.is_empty() && self.method.is_empty() && self.outcome.is_none()
     }
 }
 
@@ -68,11 +77,12 @@ impl Wish {
 pub async fn list(
     admin: &Admin,
     call: &Call,
+    caller: &Identity,
     request: v1::ListAuditRecordsRequest,
 ) -> Result<v1::ListAuditRecordsResponse, Refusal> {
     let namespace = namespace(&request.namespace)?;
     call.request().count_for(&namespace)?;
-    let wish = Wish::of(&request)?;
+    let wish = Wish::of(&request, caller)?;
     let time = |field, time: &Option<prost_types::Timestamp>| {
         let time = time.as_ref().map(|time| fields::timestamp(field, time)).transpose()?;
         Ok::<_, Refusal>(time.map(AuditId::first_of))
@@ -200,6 +210,7 @@ fn message(record: AuditRecord) -> v1::AuditRecord {
         AuditOutcome::Intended => v1::AuditOutcome::Intended,
         AuditOutcome::Done => v1::AuditOutcome::Done,
         AuditOutcome::Failed => v1::AuditOutcome::Failed,
+        AuditOutcome::Denied => v1::AuditOutcome::Denied,
     };
     v1::AuditRecord {
         id: record.id.to_string(),

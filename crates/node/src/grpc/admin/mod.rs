@@ -28,6 +28,7 @@ mod remove_items;
 mod remove_shard;
 mod settings;
 mod start_operation;
+mod token_end;
 mod tokens;
 mod topic_walk;
 mod topics;
@@ -330,8 +331,8 @@ impl AdminService for Admin {
         &self,
         request: Request<v1::ListAuditRecordsRequest>,
     ) -> Result<Response<v1::ListAuditRecordsResponse>, Status> {
-        let call = Call::of(&request)?;
-        answer(audit::list(self, &call, request.into_inner()).await)
+        let (call, caller) = (Call::of(&request)?, caller(&request)?);
+        answer(audit::list(self, &call, &caller, request.into_inner()).await)
     }
 
     async fn create_token(

@@ -17,6 +17,7 @@ use prost::Message as _;
 use super::{
     audit::namespace,
     context::{Admin, page_rows},
+    token_end,
 };
 use crate::{
     access::{TokenBook, token_not_found},
@@ -32,10 +33,6 @@ const NAME_BYTES: usize = 200;
 const GRANTS_MAX: usize = 64;
 /// Their longest text.
 const GRANTS_BYTES: usize = 4 << 10;
-/// How long a token lives if nothing else is said.
-const LIFETIME_DEFAULT: Duration = Duration::from_hours(365 * 24);
-/// How long it may live.
-const LIFETIME_MAX: Duration = Duration::from_hours(10 * 366 * 24);
 /// The longest overlap.
 const OVERLAP_MAX: Duration = Duration::from_hours(30 * 24);
 /// Tokens that are read at a time.
@@ -57,13 +54,7 @@ pub async fn create(
         return Err(Refusal::field("name", "must say who gets the token"));
     }
     fields::bytes("name", request.name.len(), NAME_BYTES)?;
-    let lifetime = match &request.lifetime {
-        Some(span) => fields::duration("lifetime", span)?,
-        None => LIFETIME_DEFAULT,
-    };
-    if lifetime.is_zero() || lifetime > LIFETIME_MAX {
-        return Err(Refusal::field("lifetime", "must be more than 0, and at most ten years"));
-    }
+    let lifetime = token_end::lifetime(&request)?;
     let grants = grants(&request.grants, &within)?;
     may_give(caller, &grants)?;
     let book = book(admin)?;
@@ -75,6 +66,8 @@ pub async fn create(
     }
     let token = Token::of_random(&random);
     let (now, made_by) = (book.now(), principal_name(caller));
+    let ends = token_end::of_new(caller, lifetime, now)?;
+    let made_by_id = if caller.kind == Kind::Token { caller.id.clone() } else { String::new() };
     let row = TokenRow {
         id: token.id().to_string(),
         namespace: within.to_string(),
@@ -83,8 +76,10 @@ pub async fn create(
         older_secret: None,
         grants: text_of(&grants),
         made_by: made_by[..made_by.floor_char_boundary(255)].to_owned(),
+        made_by_id,
+        root: String::new(),
         made_at: now,
-        ends: Some(now.plus(lifetime)),
+        ends: Some(ends),
         overlap_ends: None,
         revoked: None,
         last_used: None,
@@ -176,6 +171,7 @@ pub async fn rotate(
     let grants: Result<Vec<Grant>, _> = row.grants.split(' ').map(str::parse).collect();
     let unread = "the token has rights that this program does not know: rotate it at a newer node";
     may_give(caller, &grants.map_err(|_| Refusal::new(Reason::NotAllowed, unread))?)?;
+    token_end::may_rotate(caller, row.ends)?;
     let now = book.now();
     if overlap.is_some() && row.older_secret.is_some() && row.overlap_ends.is_some_and(|ends| ends > now) {
         let why =
@@ -200,9 +196,9 @@ pub async fn revoke(
     let id = id(&request.token_id)?;
     let book = book(admin)?;
     let row = found(book, &id, &within).await?;
-    book.revoke(&named, &row).await?;
+    let descendants = book.revoke(&named, &row, request.with_descendants).await?;
     let revoked = row.revoked.or(Some(book.now()));
-    Ok(v1::RevokeTokenResponse { token: Some(message(&TokenRow { revoked, ..row })) })
+    Ok(v1::RevokeTokenResponse { token: Some(message(&TokenRow { revoked, ..row })), descendants })
 }
 
 /// The namespaces that a request names: as a tenant whose call it is, and as a set.
@@ -299,6 +295,7 @@ fn message(row: &TokenRow) -> v1::Token {
         name: row.name.clone(),
         grants: row.grants.split(' ').filter_map(grant).collect(),
         made_by: row.made_by.clone(),
+        made_by_id: row.made_by_id.clone(),
         made_at: Some(fields::to_timestamp(row.made_at)),
         ends_at: row.ends.map(fields::to_timestamp),
         overlap_ends_at: row.overlap_ends.map(fields::to_timestamp),
@@ -346,7 +343,7 @@ mod tests {
     fn nobody_gives_away_what_it_does_not_have() {
         let caller = |grants: &[&str]| {
             let grants = grants.iter().map(|text| text.parse().unwrap()).collect();
-            Identity { kind: Kind::Token, id: String::new(), name: String::new(), grants, ends: None }
+            Identity { kind: Kind::Token, grants, ..Identity::anyone() }
         };
         let gives = |own: &[&str], given: &str| may_give(&caller(own), &[given.parse().unwrap()]).is_ok();
         assert!(gives(&["team-*:admin,produce"], "team-a:produce"));

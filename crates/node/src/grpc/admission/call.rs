@@ -18,6 +18,7 @@ use super::{
     answer_bytes::{AnswerCharge, STREAM_BYTES},
     load::{AdmissionLoad, ConnectionLoad, Full, overloaded},
     request_bytes::RequestCharge,
+    rights::Rights,
     wire,
 };
 use crate::grpc::status;
@@ -54,6 +55,8 @@ struct Held {
     answer: Arc<AnswerCharge>,
     /// One of the `PERMIT` constants.
     permit: AtomicU8,
+    /// What its caller may do.
+    rights: Arc<Rights>,
 }
 
 /// The request is being received.
@@ -67,9 +70,9 @@ impl Call {
     /// Admits a call, or refuses it. Its request has not been received yet.
     pub fn admit(
         headers: &HeaderMap,
-        node: &Arc<AdmissionLoad>,
-        connection: &Arc<ConnectionLoad>,
+        (node, connection): (&Arc<AdmissionLoad>, &Arc<ConnectionLoad>),
         answer: &Arc<AnswerCharge>,
+        rights: Arc<Rights>,
     ) -> Result<Self, Refusal> {
         let allowed = wire::timeout(headers)?.unwrap_or(CALL_TIMEOUT_MAX).min(CALL_TIMEOUT_MAX);
         if allowed < CALL_TIMEOUT_MIN {
@@ -83,6 +86,7 @@ impl Call {
             request: RequestCharge::new(node.clone(), connection.clone()),
             answer: answer.clone(),
             permit: AtomicU8::new(PERMIT_NONE),
+            rights,
         };
         Ok(Self { deadline: Instant::now() + allowed, held: Arc::new(held) })
     }
@@ -114,6 +118,12 @@ impl Call {
         let missing =
             || status::of_call(&Refusal::new(Reason::Overloaded, "the call bypassed admission control"));
         request.extensions().get().cloned().ok_or_else(missing)
+    }
+
+    /// Whether its caller may still make it. Whoever has waited asks before something is handed out that can
+    /// be given back.
+    pub fn may_still(&self) -> Result<(), Refusal> {
+        self.held.rights.check_again()
     }
 
     /// When the answer must be sent.
@@ -191,7 +201,8 @@ mod tests {
         node: &Arc<AdmissionLoad>,
         one: &Arc<ConnectionLoad>,
     ) -> Result<Call, Refusal> {
-        let call = Call::admit(headers, node, one, &Arc::new(AnswerCharge::new(node.clone(), one.clone())))?;
+        let answer = Arc::new(AnswerCharge::new(node.clone(), one.clone()));
+        let call = Call::admit(headers, (node, one), &answer, Arc::new(Rights::of_anyone()))?;
         call.start()?;
         Ok(call)
     }

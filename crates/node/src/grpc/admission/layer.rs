@@ -1,18 +1,16 @@
 //! Middleware around every call: its deadline, the limits on calls and on bytes in memory, and the metrics.
 
 use std::{
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use forebay_access::{Needs, of_call};
-use forebay_engine::ReportedNamespaces;
+use forebay_engine::{ReportedNamespaces, paid_by};
 use forebay_types::{Reason, Refusal};
-use http::{Request, Response};
+use http::{Request, Response, request::Parts};
 use http_body_util::Full;
-use tokio::time::{Instant, timeout_at};
 use tonic::body::Body;
 use tower::{Layer, Service};
 
@@ -21,6 +19,7 @@ use super::{
     call::Call,
     connection::Caller,
     details::add_details,
+    lasting::{LOOK_EVERY, deny, until},
     load::AdmissionLoad,
     measured::Measured,
     message_members, once,
@@ -35,9 +34,6 @@ use crate::{
     repeats::Repeats,
     traces::{Outcome, Seen, System, Traces},
 };
-
-/// How often a call that lasts looks whether its caller still has the right to it.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What a request may have before it is decoded. The field checks are stricter.
 #[derive(Debug, Clone, Copy)]
@@ -180,33 +176,28 @@ where
             Err(refusal) => Err(refusal),
         };
         let Some(measured) = Measured::of(&request) else {
-            return match rights {
-                Ok(rights) => {
-                    request.extensions_mut().insert(caller.principal.clone());
-                    rights.tell(request.extensions_mut());
-                    let (mut lasting, mut body) = (None, std::mem::take(request.body_mut()));
-                    if rights.may_end() {
-                        let (rights, until_then) = Lasting::new(rights, LOOK_EVERY, body);
-                        (lasting, body) = (Some(rights), until_then);
-                    }
-                    *request.body_mut() = body;
-                    self.side_call(request, caller, lasting)
-                }
+            return match rights.and_then(|rights| rights.check_head().map(|()| rights)) {
+                Ok(rights) => self.admit_unmeasured(request, caller, rights),
                 Err(refusal) => refuse(&refusal),
             };
         };
         let connection = &caller.load;
         let reported = self.reported.clone();
         let charge = Arc::new(AnswerCharge::new(self.load.clone(), connection.clone()));
-        let admitted = rights.and_then(|rights| {
-            Ok((rights, Call::admit(request.headers(), &self.load, connection, &charge)?))
+        let rights = rights.map(Arc::new);
+        let admitted = rights.clone().and_then(|rights| {
+            rights.check_head()?;
+            let call = Call::admit(request.headers(), (&self.load, connection), &charge, rights.clone())?;
+            Ok((rights, call))
         });
+        let (audit, client) = (self.audit.clone(), caller.from());
         let (rights, call) = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => {
+                let denied = (rights.ok(), request.into_parts().0, client);
                 return Box::pin(async move {
-                    let refuse = async { status::of_call(&refusal).into_http() };
-                    let response = refused::serve(measured.method, &reported, refuse).await;
+                    let refuse = refuse_by_head(&audit, denied, refusal);
+                    let response = refused::serve(measured.called, &reported, refuse).await;
                     measured.record(&response);
                     Ok(answer_bytes::hold(response, charge).await)
                 });
@@ -215,8 +206,7 @@ where
         // The service has been asked whether it is ready, so that its clone stays behind.
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let (bounds, client) = (self.bounds, caller.from());
-        let (audit, repeats) = (self.audit.clone(), self.repeats.clone());
+        let (bounds, repeats) = (self.bounds, self.repeats.clone());
         request.extensions_mut().insert(caller.principal);
         rights.tell(request.extensions_mut());
         Box::pin(async move {
@@ -225,12 +215,13 @@ where
             let may_end = rights.may_end() && !audit.changes(request.uri().path());
             let answered = async {
                 let served = serve(inner, request, call, bounds, &rights, (&audit, &repeats, &client));
-                match until(deadline, may_end.then_some(&rights), served).await {
+                match until(deadline, may_end.then_some(&*rights), served).await {
                     Ok(response) => response.map(add_details),
                     Err(refusal) => Ok(status::of_call(&refusal).into_http()),
                 }
             };
-            let response = refused::serve(measured.method, &reported, answered).await?;
+            let answered = refused::serve(measured.called, &reported, answered);
+            let response = paid_by(rights.payer(), answered).await?;
             measured.record(&response);
             Ok(answer_bytes::hold(response, charge).await)
         })
@@ -243,6 +234,24 @@ where
     S::Future: Send,
     S::Error: Send,
 {
+    /// Lets in what is neither limited nor measured as a call is, and has it served.
+    fn admit_unmeasured(
+        &mut self,
+        mut request: Request<Body>,
+        caller: Caller,
+        rights: Rights,
+    ) -> ResponseFuture<S::Error> {
+        request.extensions_mut().insert(caller.principal.clone());
+        rights.tell(request.extensions_mut());
+        let (mut lasting, mut body) = (None, std::mem::take(request.body_mut()));
+        if rights.may_end() {
+            let (rights, until_then) = Lasting::new(rights, LOOK_EVERY, body);
+            (lasting, body) = (Some(rights), until_then);
+        }
+        *request.body_mut() = body;
+        self.side_call(request, caller, lasting)
+    }
+
     /// Health, reflection and what streams to KEDA: their streams may stay open, so that their number is
     /// limited, and they end when `rights` do.
     fn side_call(
@@ -260,24 +269,16 @@ where
     }
 }
 
-/// Waits for an answer until the deadline, and while the caller may have it, if its `rights` may end.
-async fn until<T>(
-    deadline: Instant,
-    rights: Option<&Rights>,
-    served: impl Future<Output = T>,
-) -> Result<T, Refusal> {
-    let mut served = pin!(served);
-    loop {
-        let look = rights.map_or(deadline, |_| deadline.min(Instant::now() + LOOK_EVERY));
-        match timeout_at(look, &mut served).await {
-            Ok(answer) => return Ok(answer),
-            Err(_) if look == deadline => {
-                let message = "the deadline passed before the call completed";
-                return Err(Refusal::new(Reason::DeadlineExceeded, message));
-            }
-            Err(_) => rights.map_or(Ok(()), Rights::check_again)?,
-        }
+/// Refuses a call of which nothing but the head is there, and notes it if that is for want of a right.
+async fn refuse_by_head(
+    audit: &Auditor,
+    (rights, head, client): (Option<Arc<Rights>>, Parts, String),
+    refusal: Refusal,
+) -> Response<Body> {
+    if let Some(rights) = &rights {
+        deny(audit, (&head, None), rights, (&client, &refusal)).await;
     }
+    status::of_call(&refusal).into_http()
 }
 
 /// Receives the request, writes the call down if it changes something, and has it served.
@@ -297,11 +298,15 @@ where
     let checked = received.and_then(|bytes| {
         wire::check_message(&bytes)?;
         message_members::check(&bytes, bounds.members)?;
-        rights.check(&bytes)?;
-        call.start()?;
         Ok(bytes)
     });
-    match checked {
+    if let Ok(bytes) = &checked
+        && let Err(refusal) = rights.check(bytes)
+    {
+        deny(audit, (&head, Some(bytes)), rights, (client, &refusal)).await;
+        return Ok(status::of_call(&refusal).into_http());
+    }
+    match checked.and_then(|bytes| call.start().map(|()| bytes)) {
         Ok(bytes) => {
             let audited = match rights.identity() {
                 Some(caller) => {
@@ -332,6 +337,8 @@ fn refuse<E: Send + 'static>(refusal: &Refusal) -> ResponseFuture<E> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::{
         grpc::admission::load::{ConnectionLoad, LoadLimits},

@@ -141,7 +141,8 @@ impl AdmissionLoad {
             return Err(Full::Connection);
         }
         let connections = self.connections.in_use() + self.http_connections.in_use();
-        let part = node.max / 4 / connections.max(1);
+        // One at least, however many connections there are.
+        let part = (node.max / 4 / connections.max(1)).max(1);
         let on_node = node.acquire_anyway(count);
         if on_node > 0 && on_node + count > node.max && on_connection + count > part {
             node.release_many(count);

@@ -1,5 +1,6 @@
 //! What metrics say of a call: its service, its method, its protocol, its code, and how long it took.
 
+use forebay_access::CALLS;
 use http::{Request, Response};
 use tokio::time::Instant;
 use tonic::{Code, body::Body};
@@ -44,7 +45,9 @@ pub struct Measured {
     /// What it calls.
     service: &'static str,
     /// What of that.
-    pub method: &'static str,
+    method: &'static str,
+    /// The same, where refusals are counted: operators' calls too by their names.
+    pub called: &'static str,
     /// How it came.
     protocol: Protocol,
     /// When.
@@ -54,14 +57,15 @@ pub struct Measured {
 impl Measured {
     /// Of a request. `None`: calls of this path are neither limited nor measured.
     pub fn of<T>(request: &Request<T>) -> Option<Self> {
-        let (service, method) = named(request.uri().path())?;
+        let path = request.uri().path();
+        let (service, method) = named(path)?;
         let protocol = request.extensions().get().copied().unwrap_or(Protocol::Grpc);
-        Some(Self { service, method, protocol, began: Instant::now() })
+        Some(Self { service, method, called: called(path), protocol, began: Instant::now() })
     }
 
     /// It was answered.
     pub fn record(self, response: &Response<Body>) {
-        let Self { service, method, protocol, began } = self;
+        let Self { service, method, protocol, began, .. } = self;
         let code = response.headers().get("grpc-status").and_then(|code| code.to_str().ok());
         let code = code.and_then(|code| code.parse().ok()).map_or(Code::Ok, Code::from_i32);
         let (protocol, code) = (protocol.name(), format!("{code:?}"));
@@ -72,6 +76,12 @@ impl Measured {
         .increment(1);
         metrics::histogram!("forebay_call_seconds", "method" => method).record(began.elapsed());
     }
+}
+
+/// The method of a path, if there is such a call. So callers make up no names.
+fn called(path: &str) -> &'static str {
+    let known = CALLS.iter().find(|row| row.0 == path);
+    known.and_then(|row| row.0.rsplit('/').next()).filter(|name| !name.is_empty()).unwrap_or(OTHER)
 }
 
 /// The service and the method of a path.
@@ -100,6 +110,20 @@ mod tests {
             ("/forebay.v1.QueueService", None),
         ] {
             assert_eq!(named(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn refusals_are_counted_by_the_names_of_calls_that_there_are() {
+        for (path, expected) in [
+            ("/forebay.v1.QueueService/Ack", "Ack"),
+            ("/forebay.v1.AdminService/DrainNode", "DrainNode"),
+            ("/forebay.v1.AdminService/MadeUp", OTHER),
+            ("/externalscaler.ExternalScaler/", OTHER),
+            ("/externalscaler.ExternalScaler/IsActive", OTHER),
+            ("", OTHER),
+        ] {
+            assert_eq!(called(path), expected, "{path}");
         }
     }
 }

@@ -4,6 +4,7 @@ mod answer_bytes;
 mod call;
 mod connection;
 mod details;
+mod lasting;
 mod layer;
 mod load;
 mod measured;

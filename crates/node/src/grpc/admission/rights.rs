@@ -54,10 +54,13 @@ impl Rights {
             None if needs == Needs::ByHandler => access.of_head(request.headers(), caller, "grpc")?,
             None => Some(access.authenticate(request.headers(), caller, "grpc")?),
         };
-        if let (Needs::Everywhere(_), Some(caller)) = (needs, &caller) {
-            caller.permit(needs, "")?;
-        }
         Ok(Self { access: access.clone(), caller, needs, namespace: OnceLock::new() })
+    }
+
+    /// Where there is no access control.
+    #[cfg(test)]
+    pub fn of_anyone() -> Self {
+        Self { access: Access::open(), caller: None, needs: Needs::Nothing, namespace: OnceLock::new() }
     }
 
     /// Tells the handler who makes the call, as far as its head says.
@@ -73,6 +76,11 @@ impl Rights {
         self.caller.as_ref().map(|caller| &caller.identity)
     }
 
+    /// Who pays for what the call takes of what all share. `None`: nobody is known.
+    pub fn payer(&self) -> Option<Arc<str>> {
+        self.caller.as_ref().and_then(Authenticated::payer)
+    }
+
     /// The most bytes that its request may have. Nobody has shown a credential where the message does.
     pub fn request_bytes(&self, bytes: usize) -> usize {
         if self.needs == Needs::ByHandler { bytes.min(BY_HANDLER_BYTES) } else { bytes }
@@ -81,6 +89,19 @@ impl Rights {
     /// Whether they may end while the call lasts.
     pub fn may_end(&self) -> bool {
         self.access.is_on()
+    }
+
+    /// Decides what needs no message.
+    pub fn check_head(&self) -> Result<(), Refusal> {
+        match (self.needs, &self.caller) {
+            (Needs::Everywhere(_), Some(caller)) => caller.permit(self.needs, ""),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the message names, as far as that is known.
+    pub fn namespace(&self) -> &str {
+        self.namespace.get().map_or("", String::as_str)
     }
 
     /// Decides about the namespace that the message names. A message that can't be read is refused: it could

@@ -3,7 +3,7 @@
 
 use std::{pin::Pin, time::Duration};
 
-use forebay_engine::Charge;
+use forebay_engine::{Charge, paid_at_once_by, paid_by};
 use forebay_proto::externalscaler::{IsActiveResponse, ScaledObjectRef};
 use forebay_types::Refusal;
 use futures_util::{Stream, stream};
@@ -45,9 +45,10 @@ struct Following {
 /// Begins a stream.
 pub fn follow(scaler: &Scaler, request: &Request<ScaledObjectRef>) -> Result<Told, Refusal> {
     let (asker, trigger) = scaler.admit(request, request.get_ref())?;
-    let place = scaler.streams.take(&trigger.namespace, 1).map_err(|_| {
-        overloaded("streams to KEDA", "too many streams are open for this namespace, or on this node")
-    })?;
+    let place =
+        paid_at_once_by(asker.payer(), || scaler.streams.take(&trigger.namespace, 1)).map_err(|_| {
+            overloaded("streams to KEDA", "too many streams are open for this namespace, or on this node")
+        })?;
     let begun = Following { scaler: scaler.clone(), asker, trigger, told: None, _place: place };
     Ok(Box::pin(stream::unfold(Some(begun), async |following| {
         let mut following = following?;
@@ -66,7 +67,8 @@ impl Following {
                 sleep(LOOK_EVERY).await;
             }
             // The rights are looked at last: what they no longer allow is not told.
-            let found = look(&self.scaler.admin, &self.trigger, Wanted::Activity).await;
+            let look = look(&self.scaler.admin, &self.trigger, Wanted::Activity);
+            let found = paid_by(self.asker.payer(), look).await;
             self.scaler.admit_again(&self.asker, &self.trigger)?;
             let is_active = found?.is_active(&self.trigger);
             let is_news =

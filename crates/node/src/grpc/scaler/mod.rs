@@ -10,6 +10,7 @@ mod follow;
 mod metadata;
 mod rights;
 
+use forebay_engine::paid_by;
 use forebay_proto::externalscaler::{
     GetMetricSpecResponse, GetMetricsRequest, GetMetricsResponse, IsActiveResponse, MetricSpec, MetricValue,
     ScaledObjectRef, external_scaler_server::ExternalScaler,
@@ -32,7 +33,7 @@ async fn figures<T>(
     wanted: Wanted,
 ) -> Result<(Trigger, Figures), Refusal> {
     let (asker, trigger) = scaler.admit(request, scaled)?;
-    let figures = look(&scaler.admin, &trigger, wanted).await?;
+    let figures = paid_by(asker.payer(), look(&scaler.admin, &trigger, wanted)).await?;
     scaler.admit_again(&asker, &trigger)?;
     Ok((trigger, figures))
 }

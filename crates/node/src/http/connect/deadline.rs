@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use forebay_types::{Reason, Refusal};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
@@ -22,6 +23,14 @@ pub fn of_call(headers: &HeaderMap) -> Result<Instant, Failure> {
         None => {
             Err(Failure::invalid(format!("Connect-Timeout-Ms is {digits:?}; it must have 1 to 10 digits")))
         }
+    }
+}
+
+/// Refuses to go on with what nobody waits for any more.
+pub fn check(deadline: Instant) -> Result<(), Refusal> {
+    match Instant::now() < deadline {
+        true => Ok(()),
+        false => Err(Refusal::new(Reason::DeadlineExceeded, "the deadline passed before the call was made")),
     }
 }
 

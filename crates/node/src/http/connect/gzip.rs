@@ -1,9 +1,12 @@
 //! Compression with gzip. What is unpacked is counted and bounded while it is unpacked.
 
-use std::io::{self, Read as _, Write as _};
+use std::{
+    fmt::Display,
+    io::{self, Read as _, Write as _},
+};
 
 use bytes::Bytes;
-use flate2::{Compression, bufread::MultiGzDecoder, write::GzEncoder};
+use flate2::{Compression, bufread::GzDecoder, write::GzEncoder};
 use forebay_types::{Reason, Refusal};
 
 use super::failure::Failure;
@@ -11,18 +14,20 @@ use super::failure::Failure;
 /// Bytes that are unpacked between two looks at the limits.
 const STEP_BYTES: usize = 16 << 10;
 
-/// Unpacks at most `max` bytes. `count` is asked before bytes are kept.
+/// Unpacks at most `max` bytes. `count` is asked before bytes are kept. There is one member, as Connect has
+/// it: empty ones cost much time and make nothing that would be counted.
 pub fn unpack(
     packed: &[u8],
     max: usize,
     mut count: impl FnMut(usize) -> Result<(), Refusal>,
 ) -> Result<Bytes, Failure> {
-    let mut unpacker = MultiGzDecoder::new(packed);
+    let mut unpacker = GzDecoder::new(packed);
     let (mut unpacked, mut step) = (Vec::new(), vec![0; STEP_BYTES]);
+    let broken = |what: &dyn Display| Failure::invalid(format!("the request is not valid gzip: {what}"));
     loop {
-        let broken = |error: io::Error| Failure::invalid(format!("the request is not valid gzip: {error}"));
-        match unpacker.read(&mut step).map_err(broken)? {
-            0 => return Ok(unpacked.into()),
+        match unpacker.read(&mut step).map_err(|error| broken(&error))? {
+            0 if unpacker.get_ref().is_empty() => return Ok(unpacked.into()),
+            0 => return Err(broken(&"something is behind its end; send it as one member")),
             bytes if unpacked.len() + bytes > max => {
                 let message = format!("the request has more than {max} bytes when it is unpacked");
                 return Err(Refusal::new(Reason::TooLarge, message).into());
@@ -56,8 +61,16 @@ mod tests {
         };
         assert_eq!(unpack(&pack(&plain).unwrap(), 100_000, count).unwrap(), plain);
         assert_eq!(counted, 100_000);
-        let twice = [pack(b"one").unwrap(), pack(b"two").unwrap()].concat();
-        assert_eq!(unpack(&twice, 10, |_| Ok(())).unwrap(), "onetwo");
+    }
+
+    #[test]
+    fn one_member_is_all_there_may_be() {
+        let (one, none) = (pack(b"one").unwrap(), pack(b"").unwrap());
+        assert_eq!(unpack(&none, 10, |_| Ok(())).unwrap(), "");
+        for several in [[&one[..], &one], [&one, &none], [&none, &one], [&none, &none]] {
+            let refused = unpack(&several.concat(), 10, |_| Ok(())).unwrap_err();
+            assert!(refused.message().contains("something is behind its end"), "{}", refused.message());
+        }
     }
 
     #[test]

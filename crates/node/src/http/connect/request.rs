@@ -77,14 +77,18 @@ impl Asked {
         bounds: RequestBounds,
         charge: &Arc<RequestCharge>,
     ) -> impl FnOnce() -> Result<Bytes, Failure> + Send + 'static {
-        let (codec, gzip) = (self.codec, self.gzip);
+        let (codec, gzip, deadline) = (self.codec, self.gzip, self.deadline);
         let (method, charge) = (method.clone(), charge.clone());
         move || {
             // An empty message is not compressed.
             let message = match gzip && !message.is_empty() {
-                true => gzip::unpack(&message, bounds.bytes, |bytes| charge.count(bytes))?,
+                true => gzip::unpack(&message, bounds.bytes, |bytes| {
+                    deadline::check(deadline)?;
+                    charge.count(bytes)
+                })?,
                 false => message,
             };
+            deadline::check(deadline)?;
             match codec {
                 Codec::Proto => frame::framed(&message),
                 Codec::Json => frame::encoded(&json::read(&method.input, &message, bounds.values)?),

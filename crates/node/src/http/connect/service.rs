@@ -18,7 +18,7 @@ use tower::ServiceExt as _;
 
 use super::{
     failure::Failure,
-    heavy::Heavy,
+    heavy::{Heavy, Turn},
     media,
     methods::{Method, Methods, pool},
     request::Asked,
@@ -130,6 +130,7 @@ impl Connect {
             return Err(Failure::crowded());
         }
         let connection = caller.load.clone();
+        let turn = Turn::of(&who.identity, &caller.client);
         let path = head.uri.path();
         let unknown = || Failure::unimplemented(format!("there is no method {path}"));
         let method = self.methods.find(path).ok_or_else(unknown)?;
@@ -139,7 +140,7 @@ impl Connect {
             let message = "the deadline passed before the request was read";
             Failure::from(Refusal::new(Reason::DeadlineExceeded, message))
         };
-        let receiving = self.receive(&asked, method, body, &connection);
+        let receiving = self.receive(&asked, method, (body, &turn), &connection);
         let message = timeout_at(asked.deadline, receiving).await.map_err(late)??;
 
         let mut request = asked.call(&head.headers, method, message, caller);
@@ -151,7 +152,7 @@ impl Connect {
             Err(never) => match never {},
         };
         let translation = answered.translation(asked.codec, method, media::accepts_gzip(&head.headers));
-        let written = self.heavy.run(answered.message.len(), translation).await?;
+        let written = self.heavy.run(&turn, answered.message.len(), translation).await?;
         let charge = AnswerCharge::new(self.calls.load().clone(), connection);
         Ok(answered.answer(written, asked.codec, charge))
     }
@@ -162,7 +163,7 @@ impl Connect {
         &self,
         asked: &Asked,
         method: &Arc<Method>,
-        body: &mut tonic::body::Body,
+        (body, turn): (&mut tonic::body::Body, &Turn),
         connection: &Arc<ConnectionLoad>,
     ) -> Result<Bytes, Failure> {
         let bounds = self.calls.bounds();
@@ -172,7 +173,7 @@ impl Connect {
             None => charge.receive(body, bounds.bytes).await?,
         };
         let weight = asked.weight(message.len());
-        self.heavy.run(weight, asked.translation(message, method, bounds, &charge)).await
+        self.heavy.run(turn, weight, asked.translation(message, method, bounds, &charge)).await
     }
 
     /// A refusal is for its caller. What should not happen is for operators.

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::extract::FromRequestParts;
-use forebay_access::Scope;
+use forebay_access::{EVENTS, Identity, Scope};
 use forebay_proto::v1::{admin_service_client::AdminServiceClient, queue_service_client::QueueServiceClient};
 use forebay_types::Timestamp;
 use http::request::Parts;
@@ -20,8 +20,6 @@ use crate::{
 
 /// A page that takes longer is given up.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Where the changes of an open page are asked for.
-const EVENTS: &str = "/events";
 /// The largest answer that a page reads.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
@@ -102,8 +100,9 @@ impl Asked {
     }
 
     /// Whose pages it opens, as far as that is known.
-    pub fn whose(&self) -> Option<[u8; 32]> {
-        self.info.access.is_on().then(|| self.visitor.bound())
+    pub fn whose(&self) -> Option<&Identity> {
+        let who = self.visitor.who.as_ref().filter(|_| self.info.access.is_on());
+        who.map(|who| &*who.identity)
     }
 
     /// The time of the node.

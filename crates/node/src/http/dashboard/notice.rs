@@ -24,6 +24,10 @@ const DONE_TEXTS: &[(&str, &str)] = &[
     ("moved", "The shard moves."),
     ("drained", "It is being drained."),
     ("revoked", "The token was revoked."),
+    (
+        "revoked-alone",
+        "The token was revoked. Tokens that it made still hold: see who made each, and revoke these too.",
+    ),
     ("settings", "The settings were changed."),
     ("begun", "The operation has begun."),
     ("unpinned", "The shard is no longer pinned. It goes where evenness wants it."),

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use axum::{body::Body, extract::Request, middleware::Next, response::Response};
-use forebay_access::{Needs, Reader, SecretHash, TokenId, of_form, of_page};
+use forebay_access::{EVENTS, Identity, Needs, Reader, SecretHash, TokenId, of_events, of_form, of_page};
 use forebay_store::SessionRow;
 use forebay_types::{Reason, Refusal};
 use governor::clock::DefaultClock;
@@ -38,6 +38,9 @@ use crate::{
     },
     tls::Principal,
 };
+
+/// The field that names the page which is followed.
+const FOLLOWED: &str = "page";
 
 /// Decides who may read pages and send forms.
 pub struct Keeper {
@@ -102,6 +105,7 @@ impl Keeper {
             return Err(refused(&refusal));
         }
         let query = Fields::read(head.uri.query().unwrap_or_default().as_bytes());
+        let needs = if head.uri.path() == EVENTS { of_events(query.get(FOLLOWED)) } else { needs };
         let visitor = match (needs, reader) {
             (Needs::Nothing, Reader::Program) => Ok(self.nobody()),
             _ => self.visitor(&head, reader).await,
@@ -114,6 +118,9 @@ impl Keeper {
             (Err(refusal), _, Reader::Program) => return Err(refused(&refusal)),
         };
         if let Err(refusal) = permit(&visitor, needs, &query) {
+            if let Some((caller, peer)) = denied(&head, &visitor, &refusal) {
+                self.audit.deny_page((head.uri.path(), query.get(NAMESPACE)), (caller, &peer), &refusal);
+            }
             return Err(match reader == Reader::Person && !shows_header(&head) {
                 true => forbidden(&visitor, &refusal),
                 false => refused(&refusal),
@@ -154,7 +161,13 @@ impl Keeper {
         if !signed || fields.repeats(SIGNATURE) {
             return Err(stale_form().into());
         }
-        permit(&visitor, needs, &fields).map_err(|refusal| forbidden(&visitor, &refusal))?;
+        if let Err(refusal) = permit(&visitor, needs, &fields) {
+            if let Some((caller, peer)) = denied(&head, &visitor, &refusal) {
+                let what = (head.uri.path(), fields.get(NAMESPACE));
+                self.audit.deny_form(what, (caller, &peer), &refusal).await;
+            }
+            return Err(forbidden(&visitor, &refusal));
+        }
         self.let_in(&mut head, visitor, needs, fields);
         Ok(Request::from_parts(head, Body::empty()))
     }
@@ -245,6 +258,7 @@ impl Keeper {
 
 /// Whether it may, in the namespace of the fields.
 fn permit(visitor: &Visitor, needs: Needs, fields: &Fields) -> Result<(), Refusal> {
+    // The first one counts here and for the handler. Whoever sends two means something else by it.
     if needs.is_in_namespace() && fields.repeats(NAMESPACE) {
         return Err(Refusal::field(NAMESPACE, "is there more than once"));
     }
@@ -253,6 +267,13 @@ fn permit(visitor: &Visitor, needs: Needs, fields: &Fields) -> Result<(), Refusa
         None if needs == Needs::Nothing => Ok(()),
         None => Err(Refusal::new(Reason::NoCredentials, "nobody has logged in")),
     }
+}
+
+/// Who is refused, and from where, if it is for want of a right.
+fn denied<'a>(head: &Parts, visitor: &'a Visitor, refusal: &Refusal) -> Option<(&'a Identity, String)> {
+    let caller = head.extensions.get::<Caller>()?;
+    let is_denied = matches!(refusal.reason, Reason::WrongNamespace | Reason::ScopeMissing);
+    visitor.who.as_ref().filter(|_| is_denied).map(|who| (&*who.identity, caller.from()))
 }
 
 /// Who was let in, and for what.

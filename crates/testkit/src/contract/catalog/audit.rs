@@ -35,8 +35,8 @@ fn everything() -> AuditQuery {
 }
 
 fn done() -> AuditEnd {
-    let (failure, target, operation_id) = Default::default();
-    AuditEnd { outcome: AuditOutcome::Done, failure, target, operation_id }
+    let (failure, target, operation_id, shortened) = Default::default();
+    AuditEnd { outcome: AuditOutcome::Done, failure, target, operation_id, shortened }
 }
 
 async fn seconds(catalog: &dyn Catalog, query: &AuditQuery) -> Vec<i64> {
@@ -69,7 +69,8 @@ pub async fn a_record_is_read_as_it_was_written(subject: CatalogSubject) {
     let anyone = AuditRecord { kind: PrincipalKind::Anyone, ..record(2, "a") };
     let operator =
         AuditRecord { kind: PrincipalKind::Operator, outcome: AuditOutcome::Done, ..record(3, "a") };
-    let expected = [operator, anyone, longest];
+    let denied = AuditRecord { outcome: AuditOutcome::Denied, ..record(4, "a") };
+    let expected = [denied, operator, anyone, longest];
     for record in expected.iter().rev() {
         catalog.add_audit(record).await.expect("is added");
         catalog.add_audit(record).await.expect("is harmless");
@@ -90,11 +91,13 @@ pub async fn a_record_ends_once(subject: CatalogSubject) {
         failure: "TOPIC_NOT_FOUND".to_owned(),
         target: "other".to_owned(),
         operation_id: "0".repeat(32),
+        shortened: Some(("short".to_owned(), "shorter".to_owned())),
     };
     assert!(catalog.end_audit(id, &end).await.expect("answers"));
     assert!(!catalog.end_audit(id, &done()).await.expect("answers"));
-    let AuditEnd { outcome, failure, target, operation_id } = end;
-    let ended = AuditRecord { outcome, failure, target, operation_id, ..record(1, "a") };
+    let AuditEnd { outcome, failure, target, operation_id, shortened } = end;
+    let (reason, summary) = shortened.expect("is given");
+    let ended = AuditRecord { outcome, failure, target, operation_id, reason, summary, ..record(1, "a") };
     assert_eq!(catalog.audit(&everything()).await.expect("reads"), [record(2, "a"), ended]);
     assert!(catalog.end_audit(record(2, "a").id, &done()).await.expect("answers"));
     let kept = catalog.audit(&everything()).await.expect("reads");

@@ -135,9 +135,11 @@ macro_rules! catalog_contract {
                     a_request_whose_place_was_taken_ends_no_other,
                     of_requests_with_one_id_one_is_the_first, old_requests_are_deleted;
                 tokens: a_token_is_read_as_it_was_written, a_token_is_rotated_from_its_newest_secret,
-                    a_token_is_revoked, a_revoked_token_without_an_end_stays, the_last_admin_stays,
+                    a_token_is_revoked, a_token_is_revoked_with_its_descendants,
+                    a_revoked_token_without_an_end_stays, the_last_admin_stays,
                     the_first_admin_is_made_once, tokens_have_bounds,
-                    tokens_of_one_root_have_bounds, the_hour_of_the_last_use_is_noted;
+                    tokens_of_one_root_have_bounds, a_root_with_few_tokens_may_make_one,
+                    the_hour_of_the_last_use_is_noted;
                 sessions: a_session_is_read_as_it_was_written, sessions_that_are_over_are_removed,
                     the_oldest_session_makes_room;
                 connections: a_lost_connection_is_replaced, an_abandoned_change_is_rolled_back;

@@ -8,7 +8,8 @@ use forebay_types::Timestamp;
 use super::{CatalogSubject, all};
 
 /// Few, to reach them.
-const BOUNDS: TokenBounds = TokenBounds { per_namespace: 3, per_root: 9, in_all: 5, for_operators: 0 };
+const BOUNDS: TokenBounds =
+    TokenBounds { per_namespace: 3, per_root: 9, in_all: 5, for_operators: 0, for_few: (0, 0) };
 /// The time of the tests.
 const NOW: Timestamp = Timestamp::from_micros(1_000);
 
@@ -21,6 +22,8 @@ fn row(id: u32, namespace: &str) -> TokenRow {
         older_secret: None,
         grants: format!("{namespace}:produce,consume"),
         made_by: "ops".to_owned(),
+        made_by_id: String::new(),
+        root: format!("{id:012}"),
         made_at: NOW,
         ends: None,
         overlap_ends: None,
@@ -48,6 +51,10 @@ async fn change(catalog: &dyn Catalog, row: &TokenRow, change: TokenChange) -> T
     catalog.change_token(&row.id, &change).await.expect("answers")
 }
 
+fn revoke(at: Timestamp) -> TokenChange {
+    TokenChange::Revoke { at, with_descendants: false }
+}
+
 async fn read(catalog: &dyn Catalog) -> Vec<TokenRow> {
     catalog.tokens(0).await.expect("reads").rows.expect("who knows nothing is told everything")
 }
@@ -63,6 +70,7 @@ pub async fn a_token_is_read_as_it_was_written(subject: CatalogSubject) {
         older_secret: Some([2; 32]),
         grants: long(4_096),
         made_by: long(254),
+        made_by_id: "m".repeat(12),
         ends: Some(Timestamp::from_micros(2_000)),
         overlap_ends: Some(Timestamp::from_micros(3_000)),
         revoked: Some(Timestamp::from_micros(4_000)),
@@ -103,7 +111,7 @@ pub async fn a_token_is_rotated_from_its_newest_secret(subject: CatalogSubject) 
     let version = catalog.tokens(0).await.expect("reads").version;
     assert_eq!(change(&*catalog, &token, rotate(2, 3, None)).await, TokenChanged::Yes(version + 1));
     assert_eq!(read(&*catalog).await, [TokenRow { secret: [3; 32], ..token.clone() }]);
-    change(&*catalog, &token, TokenChange::Revoke(NOW)).await;
+    change(&*catalog, &token, revoke(NOW)).await;
     assert_eq!(change(&*catalog, &token, rotate(3, 4, None)).await, TokenChanged::Stale);
 }
 
@@ -111,15 +119,50 @@ pub async fn a_token_is_rotated_from_its_newest_secret(subject: CatalogSubject) 
 pub async fn a_token_is_revoked(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     let token = row(1, "a");
-    assert_eq!(change(&*catalog, &token, TokenChange::Revoke(NOW)).await, TokenChanged::NoToken);
+    assert_eq!(change(&*catalog, &token, revoke(NOW)).await, TokenChanged::NoToken);
     add(&*catalog, &token).await;
     add(&*catalog, &row(2, "a")).await;
     let version = catalog.tokens(0).await.expect("reads").version;
     for late in [0, 1] {
-        let revoke = TokenChange::Revoke(Timestamp::from_micros(1_000 + late));
-        assert_eq!(change(&*catalog, &token, revoke).await, TokenChanged::Yes(version + 1));
+        let revoked = change(&*catalog, &token, revoke(Timestamp::from_micros(1_000 + late))).await;
+        assert_eq!(revoked, TokenChanged::Revoked { version: version + 1, descendants: 0 });
     }
     assert_eq!(read(&*catalog).await, [TokenRow { revoked: Some(NOW), ..token }, row(2, "a")]);
+}
+
+/// With those that it made, if that is asked for, and how many they are is told in any case. An operator is
+/// always left.
+pub async fn a_token_is_revoked_with_its_descendants(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let bounds = TokenBounds::DEFAULT;
+    let made = async |id: u32, by: u32| {
+        let made_by_id = format!("{by:012}");
+        let maker = TokenMaker::Token(made_by_id.clone());
+        let row = TokenRow { made_by_id, ..row(id, "a") };
+        catalog.add_token(&NewToken { maker, bounds, ..new(&row) }).await.expect("answers")
+    };
+    add(&*catalog, &admin(1)).await;
+    add(&*catalog, &row(2, "a")).await;
+    for (id, by) in [(3, 2), (4, 3), (5, 3), (6, 5), (7, 1)] {
+        assert!(matches!(made(id, by).await, TokenAdded::Yes(_)));
+    }
+    let revoke = async |id: u32, with_descendants| {
+        let revoke = TokenChange::Revoke { at: NOW, with_descendants };
+        match change(&*catalog, &row(id, "a"), revoke).await {
+            TokenChanged::Revoked { descendants, .. } => Some(descendants),
+            _ => None,
+        }
+    };
+    let of_use = async || {
+        let rows = read(&*catalog).await.into_iter().filter(|row| row.revoked.is_none());
+        rows.map(|row| row.id.trim_start_matches('0').to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(revoke(5, false).await, Some(1));
+    assert_eq!(of_use().await, "1 2 3 4 6 7");
+    assert_eq!(revoke(3, true).await, Some(2), "its child, and that of one that is revoked");
+    assert_eq!(of_use().await, "1 2 7");
+    assert_eq!(revoke(3, true).await, Some(0));
+    assert_eq!((revoke(1, true).await, of_use().await.as_str()), (None, "1 2 7"), "nobody would be left");
 }
 
 /// One that was revoked long ago goes, unless it has no end: a file may have it too.
@@ -141,14 +184,15 @@ pub async fn the_last_admin_stays(subject: CatalogSubject) {
         add(&*catalog, row).await;
     }
     let version = catalog.tokens(0).await.expect("reads").version;
-    let revoke = || TokenChange::Revoke(NOW);
+    let revoke = || revoke(NOW);
+    let is_done = |changed| matches!(changed, TokenChanged::Revoked { .. });
     assert_eq!(change(&*catalog, &admin(1), revoke()).await, TokenChanged::LastAdmin);
     assert_eq!(catalog.tokens(0).await.expect("reads").version, version);
     add(&*catalog, &admin(4)).await;
-    assert!(matches!(change(&*catalog, &admin(1), revoke()).await, TokenChanged::Yes(_)));
+    assert!(is_done(change(&*catalog, &admin(1), revoke()).await));
     assert_eq!(change(&*catalog, &admin(4), revoke()).await, TokenChanged::LastAdmin);
-    assert!(matches!(change(&*catalog, &ended, revoke()).await, TokenChanged::Yes(_)));
-    assert!(matches!(change(&*catalog, &row(3, "a"), revoke()).await, TokenChanged::Yes(_)));
+    assert!(is_done(change(&*catalog, &ended, revoke()).await));
+    assert!(is_done(change(&*catalog, &row(3, "a"), revoke()).await));
 }
 
 /// Also of two that come at once.
@@ -191,7 +235,7 @@ pub async fn tokens_have_bounds(subject: CatalogSubject) {
 /// Whoever makes a token for a friend has one less. Operators always have room.
 pub async fn tokens_of_one_root_have_bounds(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
-    let bounds = TokenBounds { per_namespace: 9, per_root: 3, in_all: 8, for_operators: 2 };
+    let bounds = TokenBounds { per_namespace: 9, per_root: 3, in_all: 8, for_operators: 2, for_few: (0, 0) };
     let add = async |id, maker: TokenMaker| {
         let token = NewToken { maker, bounds, ..new(&row(id, &format!("n{id}"))) };
         catalog.add_token(&token).await.expect("answers")
@@ -212,6 +256,28 @@ pub async fn tokens_of_one_root_have_bounds(subject: CatalogSubject) {
         assert!(matches!(add(id, TokenMaker::Operator).await, TokenAdded::Yes(_)));
     }
     assert_eq!(add(13, TokenMaker::Operator).await, TokenAdded::Full);
+}
+
+/// Whoever has made few may make one when others have made all that there may be.
+pub async fn a_root_with_few_tokens_may_make_one(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let bounds =
+        TokenBounds { per_namespace: 99, per_root: 99, in_all: 10, for_operators: 2, for_few: (3, 2) };
+    let add = async |id, maker: &str| {
+        let maker = TokenMaker::Other(maker.to_owned());
+        let token = NewToken { maker, bounds, ..new(&row(id, "a")) };
+        catalog.add_token(&token).await.expect("answers")
+    };
+    for id in 1..=5 {
+        assert!(matches!(add(id, "greedy").await, TokenAdded::Yes(_)), "{id}");
+    }
+    assert_eq!(add(6, "greedy").await, TokenAdded::Full);
+    for id in 6..=7 {
+        assert!(matches!(add(id, "modest").await, TokenAdded::Yes(_)), "{id}");
+    }
+    assert_eq!(add(8, "modest").await, TokenAdded::Full, "it has some");
+    assert!(matches!(add(8, "late").await, TokenAdded::Yes(_)));
+    assert_eq!(add(9, "later").await, TokenAdded::Full, "the rest is for operators");
 }
 
 /// The latest hour counts, whoever notes it. Nodes read nothing anew because of it.

@@ -5,6 +5,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use forebay_store::{
     AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewRequest, NewSession, NewToken, RequestEnd,
     RequestFound, SessionRow, TokenAdded, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens,
+    descendants,
 };
 use forebay_types::Timestamp;
 
@@ -17,12 +18,14 @@ pub(super) struct Records {
     pub requests: BTreeMap<[u8; 32], Request>,
     /// Tokens, by id.
     pub tokens: BTreeMap<String, TokenRow>,
-    /// From which token each one descends.
-    pub token_roots: BTreeMap<String, String>,
     /// Changes of them so far. The version is one higher.
     pub token_changes: u64,
     /// Sessions of browsers, by id.
     pub sessions: BTreeMap<[u8; 32], SessionRow>,
+}
+
+fn is_of_use(row: &TokenRow, now: Timestamp) -> bool {
+    row.revoked.is_none() && row.ends.is_none_or(|ends| ends > now)
 }
 
 /// A call that was made under a request id.
@@ -81,8 +84,11 @@ impl Records {
     pub fn end_audit(&mut self, id: AuditId, end: AuditEnd) -> bool {
         let known = self.audit.get_mut(&id).filter(|record| record.outcome == AuditOutcome::Intended);
         let Some(record) = known else { return false };
-        let AuditEnd { outcome, failure, target, operation_id } = end;
+        let AuditEnd { outcome, failure, target, operation_id, shortened } = end;
         (record.outcome, record.failure, record.operation_id) = (outcome, failure, operation_id);
+        if let Some((reason, summary)) = shortened {
+            (record.reason, record.summary) = (reason, summary);
+        }
         if !target.is_empty() {
             record.target = target;
         }
@@ -114,9 +120,9 @@ impl Records {
         Tokens { version, rows }
     }
 
-    fn has_admin(&self, but: &str, now: Timestamp) -> bool {
-        let is_of_use = |row: &TokenRow| row.revoked.is_none() && row.ends.is_none_or(|ends| ends > now);
-        self.tokens.values().any(|row| row.is_admin && row.id != but && is_of_use(row))
+    fn has_admin(&self, but: &[&str], now: Timestamp) -> bool {
+        let others = self.tokens.values().filter(|row| !but.contains(&row.id.as_str()));
+        others.filter(|row| row.is_admin).any(|row| is_of_use(row, now))
     }
 
     /// See [`Catalog::add_token`](forebay_store::Catalog::add_token).
@@ -125,26 +131,25 @@ impl Records {
         let root = match &maker {
             TokenMaker::Operator => row.id.clone(),
             TokenMaker::Other(name) => name.clone(),
-            TokenMaker::Token(id) => self.token_roots.get(id).unwrap_or(id).clone(),
+            TokenMaker::Token(id) => self.tokens.get(id).map_or(id, |row| &row.root).clone(),
         };
         let is_old = |time: Option<Timestamp>| time.is_some_and(|time| time < forget_before);
         let mut tokens = self.tokens.clone();
         let is_forgotten = |row: &TokenRow| is_old(row.ends) || is_old(row.revoked) && row.ends.is_some();
         tokens.retain(|_, row| !is_forgotten(row));
         let of_namespace = tokens.values().filter(|known| known.namespace == row.namespace).count() as u64;
-        let of_root = tokens.keys().filter(|id| self.token_roots.get(*id) == Some(&root)).count() as u64;
+        let of_root = tokens.values().filter(|known| known.root == root).count() as u64;
         match () {
             () if tokens.contains_key(&row.id) => return TokenAdded::IdTaken,
-            () if if_no_admin_at.is_some_and(|now| self.has_admin(&row.id, now)) => {
+            () if if_no_admin_at.is_some_and(|now| self.has_admin(&[&row.id], now)) => {
                 return TokenAdded::HasAdmin;
             }
             () if of_namespace >= bounds.per_namespace => return TokenAdded::NamespaceFull,
             () if of_root >= bounds.per_root => return TokenAdded::RootFull,
-            () if tokens.len() as u64 >= bounds.in_all_for(&maker) => return TokenAdded::Full,
+            () if tokens.len() as u64 >= bounds.in_all_for(&maker, of_root) => return TokenAdded::Full,
             () => {}
         }
-        self.token_roots.insert(row.id.clone(), root);
-        tokens.insert(row.id.clone(), row);
+        tokens.insert(row.id.clone(), TokenRow { root, ..row });
         (self.tokens, self.token_changes) = (tokens, self.token_changes + 1);
         TokenAdded::Yes(self.token_changes + 1)
     }
@@ -161,17 +166,36 @@ impl Records {
                 row.older_secret = overlap_ends.map(|_| *from);
                 row.overlap_ends = *overlap_ends;
             }
-            TokenChange::Revoke(_) if row.revoked.is_some() => {
-                return TokenChanged::Yes(self.token_changes + 1);
-            }
-            TokenChange::Revoke(now) if row.is_admin && !self.has_admin(id, *now) => {
-                return TokenChanged::LastAdmin;
-            }
-            TokenChange::Revoke(now) => row.revoked = Some(*now),
+            TokenChange::Revoke { at, with_descendants } => return self.revoke(id, *at, *with_descendants),
         }
         self.tokens.insert(id.to_owned(), row);
         self.token_changes += 1;
         TokenChanged::Yes(self.token_changes + 1)
+    }
+
+    fn revoke(&mut self, id: &str, at: Timestamp, with_descendants: bool) -> TokenChanged {
+        let known: Vec<_> =
+            self.tokens.values().map(|it| (it.id.clone(), it.made_by_id.clone(), it.root.clone())).collect();
+        let is_live = |id: &str| self.tokens.get(id).is_some_and(|row| is_of_use(row, at));
+        let mut ids: Vec<&str> = descendants(&known, id).into_iter().filter(|id| is_live(id)).collect();
+        let descendants = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+        if !with_descendants {
+            ids.clear();
+        }
+        if self.tokens.get(id).is_some_and(|row| row.revoked.is_none()) {
+            ids.push(id);
+        }
+        let ends_admins = ids.iter().any(|id| self.tokens[*id].is_admin && is_of_use(&self.tokens[*id], at));
+        if ends_admins && !self.has_admin(&ids, at) {
+            return TokenChanged::LastAdmin;
+        }
+        if !ids.is_empty() {
+            self.token_changes += 1;
+        }
+        for id in ids {
+            self.tokens.entry(id.to_owned()).and_modify(|row| row.revoked = Some(at));
+        }
+        TokenChanged::Revoked { version: self.token_changes + 1, descendants }
     }
 
     /// See [`Catalog::note_token_use`](forebay_store::Catalog::note_token_use).

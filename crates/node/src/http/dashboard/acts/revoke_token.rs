@@ -23,7 +23,10 @@ async fn revoke(asked: &Asked) -> Result<String, Trouble> {
         token_id: token_id(asked.fields.get("id"))?,
         reason: asked.fields.get("reason").to_owned(),
         request_id: String::new(),
+        with_descendants: !asked.fields.get("descendants").is_empty(),
     };
-    asked.admin()?.revoke_token(asked.request(request)).await?;
-    Ok(told("access", &[("ns", asked.fields.get("ns"))], "revoked"))
+    let with_descendants = request.with_descendants;
+    let revoked = asked.admin()?.revoke_token(asked.request(request)).await?.into_inner();
+    let done = if revoked.descendants > 0 && !with_descendants { "revoked-alone" } else { "revoked" };
+    Ok(told("access", &[("ns", asked.fields.get("ns"))], done))
 }

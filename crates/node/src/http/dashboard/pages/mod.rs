@@ -24,6 +24,7 @@ use axum::{
     response::IntoResponse as _,
     routing::{MethodRouter, get},
 };
+use forebay_access::FIRST_PAGE;
 
 use super::{asked::Asked, frame, show::Shown, trouble::Trouble};
 use crate::http::info::NodeInfo;
@@ -31,7 +32,7 @@ use crate::http::info::NodeInfo;
 /// What serves a page of the dashboard. `path`: as in the list of pages.
 pub fn page_handler(path: &'static str) -> Option<MethodRouter<Arc<NodeInfo>>> {
     let name = match path.strip_prefix('/')? {
-        "" => "overview",
+        "" => FIRST_PAGE,
         name => name,
     };
     if !NAMES.contains(&name) {
@@ -39,7 +40,7 @@ pub fn page_handler(path: &'static str) -> Option<MethodRouter<Arc<NodeInfo>>> {
     }
     Some(get(move |asked: Asked| async move {
         match make(name, &asked).await {
-            Ok(shown) => frame::answer(if name == "overview" { "" } else { name }, &asked, shown).await,
+            Ok(shown) => frame::answer(if name == FIRST_PAGE { "" } else { name }, &asked, shown).await,
             Err(trouble) => trouble.into_response(),
         }
     }))
@@ -57,7 +58,7 @@ const NAMES: &[&str] = &[
     "nodes",
     "operation",
     "operations",
-    "overview",
+    FIRST_PAGE,
     "search",
     "shards",
     "topic",
@@ -83,7 +84,7 @@ pub async fn make(name: &str, asked: &Asked) -> Result<Shown, Trouble> {
         "nodes" => nodes::make(asked).await,
         "operation" => operation::make(asked).await,
         "operations" => operations::make(asked).await,
-        "overview" => overview::make(asked).await,
+        FIRST_PAGE => overview::make(asked).await,
         "search" => search::make(asked).await,
         "shards" => shards::make(asked).await,
         "topic" => topic::make(asked).await,

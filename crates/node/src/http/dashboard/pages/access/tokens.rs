@@ -2,6 +2,7 @@
 
 use forebay_access::{Namespaces, Scope};
 use forebay_proto::v1::{Grant, Token};
+use forebay_store::descendants;
 use forebay_types::Timestamp;
 use maud::{Markup, html};
 
@@ -32,13 +33,13 @@ pub fn table(asked: &Asked, tokens: &[Token]) -> Markup {
                         th.l scope="col" { "change" }
                     }
                 }
-                tbody { @for token in tokens { (row(asked, token)) } }
+                tbody { @for token in tokens { (row(asked, token, tokens)) } }
             }
         }
     }
 }
 
-fn row(asked: &Asked, token: &Token) -> Markup {
+fn row(asked: &Asked, token: &Token, all: &[Token]) -> Markup {
     let now = asked.now();
     let (class, words) = state(token, now);
     html! {
@@ -59,8 +60,16 @@ fn row(asked: &Asked, token: &Token) -> Markup {
                 @if token.ends_at.is_some() { (time(token.ends_at, now)) } @else { "never" }
             }
             td.l data-head="made" { (time(token.made_at, now)) }
-            td.l data-head="by" { bdi { (token.made_by) } }
-            td.l { @if words == VALID { (rotate(asked, token)) (revoke(asked, token)) } }
+            td.l data-head="by" {
+                bdi { (token.made_by) }
+                @if !token.made_by_id.is_empty() { p.dim.id { (token.made_by_id) } }
+            }
+            td.l {
+                @if words == VALID {
+                    (rotate(asked, token))
+                    (revoke(asked, token, below(token, all, now)))
+                }
+            }
         }
     }
 }
@@ -120,10 +129,22 @@ fn typed(token: &Token) -> &str {
     if token.name.trim().is_empty() { &token.id } else { token.name.trim() }
 }
 
-fn revoke(asked: &Asked, token: &Token) -> Markup {
+/// How many tokens of a list descend from one of them and are valid.
+fn below(token: &Token, all: &[Token], now: Timestamp) -> usize {
+    let known = all.iter().map(|it| (it.id.clone(), it.made_by_id.clone(), String::new()));
+    let known: Vec<_> = known.collect();
+    let below = descendants(&known, &token.id);
+    all.iter().filter(|it| below.contains(it.id.as_str()) && state(it, now).1 == VALID).count()
+}
+
+fn revoke(asked: &Asked, token: &Token, below: usize) -> Markup {
     let name = typed(token);
     let inside = html! {
         label { "Type " bdi { (name) } " to revoke it " input name="typed" required autocomplete="off"; }
+        label {
+            input type="checkbox" name="descendants" value="yes";
+            " and those that it made, those that these made, and so on: " (below) " of this list"
+        }
         label { "Why " input name="reason" maxlength="1000"; }
         button.danger { "Revoke" }
         p.dim { "It is of no use any more within two seconds, and its sessions end. This can't be undone." }
@@ -160,6 +181,19 @@ mod tests {
     fn both_secrets_hold_until_the_overlap_ends() {
         let rotated = |ends| is_rotated(&Token { overlap_ends_at: ends, ..Token::default() }, NOW);
         assert_eq!([rotated(None), rotated(at(100)), rotated(at(101))], [false, false, true]);
+    }
+
+    #[test]
+    fn whoever_revokes_a_token_sees_how_many_descend_from_it() {
+        let made = |id: &str, by: &str, ends| Token {
+            id: id.to_owned(),
+            made_by_id: by.to_owned(),
+            ends_at: ends,
+            ..Token::default()
+        };
+        let all = [made("a", "", None), made("b", "a", at(1)), made("c", "b", None), made("d", "x", None)];
+        let counts: Vec<usize> = all.iter().map(|token| below(token, &all, NOW)).collect();
+        assert_eq!(counts, [1, 1, 0, 0], "one has ended");
     }
 
     #[test]

@@ -12,10 +12,11 @@ use crate::grpc::to_timestamp;
 /// Records of a page.
 pub const PAGE_SIZE: u32 = 100;
 /// The outcomes: as the field has them, as the call does, and how they are called.
-const OUTCOMES: [(&str, AuditOutcome, &str); 4] = [
+const OUTCOMES: [(&str, AuditOutcome, &str); 5] = [
     ("", AuditOutcome::Unspecified, "any"),
     ("done", AuditOutcome::Done, "done"),
     ("failed", AuditOutcome::Failed, "failed"),
+    ("denied", AuditOutcome::Denied, "denied: without the right to it"),
     ("intended", AuditOutcome::Intended, "intended, with an unknown end"),
 ];
 /// The fields that are texts.

@@ -109,6 +109,7 @@ fn outcome(record: &AuditRecord) -> (&'static str, String) {
         (AuditOutcome::Done, _) => ("good", "done".to_owned()),
         (AuditOutcome::Failed, "") => ("bad", "failed".to_owned()),
         (AuditOutcome::Failed, failure) => ("bad", format!("failed: {failure}")),
+        (AuditOutcome::Denied, reason) => ("bad", format!("denied: {reason}")),
         (AuditOutcome::Intended, _) => ("warn", "intended".to_owned()),
         (AuditOutcome::Unspecified, _) => ("warn", "not known".to_owned()),
     }

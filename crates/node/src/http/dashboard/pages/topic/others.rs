@@ -165,6 +165,7 @@ fn outcome(record: &AuditRecord) -> String {
     match record.outcome() {
         AuditOutcome::Done => "done".to_owned(),
         AuditOutcome::Failed => format!("failed: {}", record.failure),
+        AuditOutcome::Denied => format!("denied: {}", record.failure),
         _ => "not known".to_owned(),
     }
 }

@@ -1,0 +1,50 @@
+//! What a record is beside its columns: its size, its line in the log, and what a handler adds to it.
+
+use forebay_store::{AuditOutcome, AuditRecord};
+
+/// What a record says of a call that was made before, and was answered again.
+pub const REPEATED: &str = "REPEATED";
+/// What a record takes beside its texts.
+const RECORD_BYTES: usize = 192;
+
+/// What a handler knows of its call only at its end. It is among the extensions of the response.
+#[derive(Debug, Clone, Default)]
+pub struct AuditNote {
+    /// What the call was about. Empty: what the request says.
+    pub target: String,
+    /// The operation that it began. Empty: none.
+    pub operation_id: String,
+    /// It was made before, and is answered again.
+    pub repeated: bool,
+}
+
+/// What it takes in the catalog.
+pub fn record_bytes(record: &AuditRecord) -> usize {
+    let AuditRecord { principal, namespace, target, reason, summary, method, peer, node, .. } = record;
+    let texts = [principal, namespace, target, reason, summary, method, peer, node];
+    RECORD_BYTES + texts.into_iter().map(String::len).sum::<usize>()
+}
+
+/// One line a call.
+pub fn log(record: &AuditRecord) {
+    let AuditRecord {
+        principal, token_id, peer, method, namespace, target, reason, summary, trace_id, ..
+    } = record;
+    let outcome = match record.outcome {
+        AuditOutcome::Intended => "its end is not known",
+        AuditOutcome::Done if record.failure == REPEATED => "was done before",
+        AuditOutcome::Done => "done",
+        AuditOutcome::Failed | AuditOutcome::Denied => record.failure.as_str(),
+    };
+    let who = if principal.is_empty() { "somebody" } else { principal };
+    tracing::info!(
+        target: "audit",
+        %token_id,
+        %peer,
+        %reason,
+        %summary,
+        operation = %record.operation_id,
+        %trace_id,
+        "{who} {method} {namespace}/{target}: {outcome}"
+    );
+}
