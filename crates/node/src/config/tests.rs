@@ -27,11 +27,14 @@ fn every_sample_is_valid() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|ending| ending == "toml") {
             let text = std::fs::read_to_string(&path).unwrap();
-            // In place of files that are not on this machine.
-            let secrets =
-                [("FOREBAY_PEER_SECRET", "sixteen-bytes-or-more"), ("FOREBAY_MYSQL_PASSWORD", "secret")];
+            // In place of files that are not on this machine, and of what the image sets.
+            let variables = [
+                ("FOREBAY_PEER_SECRET", "sixteen-bytes-or-more"),
+                ("FOREBAY_MYSQL_PASSWORD", "secret"),
+                ("FOREBAY_PEER", "0.0.0.0:7422"),
+            ];
             let config =
-                parse(&text, &secrets, vec![]).unwrap_or_else(|errors| panic!("{path:?}: {errors:?}"));
+                parse(&text, &variables, vec![]).unwrap_or_else(|errors| panic!("{path:?}: {errors:?}"));
             assert!(!config.shards.is_empty());
             seen += 1;
         }
@@ -292,7 +295,9 @@ fn a_cluster_needs_a_catalog_a_secret_and_a_port() {
         "other nodes can't reach this one at localhost:7422",
     );
     let reached = [secret, ("FOREBAY_PEER", "0.0.0.0:7422"), ("FOREBAY_ADVERTISE", "queue1:7422")];
-    assert!(parse(elsewhere, &reached, vec![]).is_ok());
+    let plain = [&reached[..], &[("FOREBAY_INSECURE", "true")]].concat();
+    assert!(parse(elsewhere, &plain, vec![]).is_ok());
+    wrong(elsewhere, &reached, "there is no TLS (tls.peer_cert_file) for other nodes at 0.0.0.0:7422");
     let two = [("FOREBAY_PEER_SECRET", "sixteen-bytes-or-more\nthe-one-before-it")];
     assert_eq!(parse(catalog, &two, vec![]).unwrap().peer_secrets.len(), 2);
     wrong("[catalog]\nuri = \"x\"\n", &[secret], "catalog.uri: unknown field");
