@@ -83,6 +83,9 @@ impl HttpPort {
                 let line = format!("{address}{path} answers {status}; show a token with --token-file");
                 Err(Failure::new(line).with(Status::NotAllowed))
             }
+            Ok(Ok((status @ StatusCode::HTTP_VERSION_NOT_SUPPORTED, _))) => {
+                Err(unreachable(format!("it answers {status}; is it the gRPC port?")))
+            }
             Ok(Ok((status, _))) => Err(Failure::new(format!("{address}{path} answers {status}"))),
             Ok(Err(error)) => match of_tls(address, &error) {
                 Some(line) => Err(Failure::new(line).with(Status::Unavailable)),

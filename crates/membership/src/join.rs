@@ -21,8 +21,8 @@ pub enum JoinError {
     NameTaken(String),
     /// A living node has the address.
     #[error(
-        "node {0} lives and has the address {1} as well: each node has an address of its own, by which others \
-         find it (node.peer, node.advertise)"
+        "node {0} lives and has the address {1} as well: each node has an address of its own, by which \
+         others find it (node.peer, node.advertise)"
     )]
     AddressTaken(NodeName, String),
     /// A living node is on this machine, and this one is not, or the other way round.

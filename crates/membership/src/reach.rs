@@ -8,8 +8,9 @@ use forebay_engine::ShardSight;
 use forebay_types::Monotonic;
 
 /// A server of which no shard has answered for so long is out of reach. A shard counts as answering until it
-/// has left something without an answer for a second, so the last answer is up to 2 s old.
-const UNREACHED_AFTER: Duration = Duration::from_secs(1);
+/// has left something without an answer for a second, a take-over too. A server that takes two seconds for a
+/// commit is reached: its shards would be no better off elsewhere.
+const UNREACHED_AFTER: Duration = Duration::from_secs(3);
 /// A server that has answered without a break for so long is reached by all nodes that report it, and not by
 /// the others.
 const STEADY_AFTER: Duration = Duration::from_secs(3);
@@ -101,8 +102,8 @@ mod tests {
     fn a_server_is_reached_until_it_has_not_answered_for_a_while() {
         let mut reach = Reach::default();
         assert_eq!(reach.observe(&[sight("db1", true), sight("db2", false)], at(0)), ["db1"]);
-        assert_eq!(reach.observe(&[sight("db1", false), sight("db2", true)], at(999)), ["db1", "db2"]);
-        assert_eq!(reach.observe(&[sight("db1", false), sight("db2", true)], at(1_000)), ["db2"]);
+        assert_eq!(reach.observe(&[sight("db1", false), sight("db2", true)], at(2_999)), ["db1", "db2"]);
+        assert_eq!(reach.observe(&[sight("db1", false), sight("db2", true)], at(3_000)), ["db2"]);
         // One shard of a server is enough.
         assert_eq!(reach.observe(&[sight("db1", false), sight("db1", true)], at(9_000)), ["db1"]);
     }

@@ -150,7 +150,8 @@ pub async fn migrate(
     let cluster = match (cluster, shards) {
         (Some(cluster), _) => cluster,
         (None, [(id, first), others @ ..]) => {
-            // The first one decides for all, also where several migrations run: they wait for each other there.
+            // The first one decides for all, also where several migrations run: they wait for each other
+            // there.
             let mut cluster = cluster_of(shards).await?;
             let mut done = first.migrate(cluster).await;
             if done.is_err()

@@ -94,8 +94,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let listed = &listed_shards(&config, begun.as_ref());
     let recorder = metrics::recorder(&listed.iter().map(|shard| shard.id).collect::<Vec<_>>())?;
     let (limit, asked) = (descriptors::raise_limit(), asked(&config));
-    let caps = descriptors::share(limit, listed, asked);
-    let rules = place_rules(&config);
+    let (rules, caps) = (place_rules(&config), descriptors::share(limit, listed, asked));
     let peer_connections = Places::new("peer", caps.peer, &rules);
 
     // 2. The ports. If another process has them, no shard was touched yet.

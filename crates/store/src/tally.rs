@@ -24,8 +24,8 @@ pub struct Tally {
     /// Items whose time to live was over. It is packed behind all else: see [`Exits`].
     #[serde(skip)]
     pub expired: i64,
-    /// Items and dead letters that were removed otherwise: cancelled, purged, deleted, or gone to another topic.
-    /// It is packed behind all else: see [`Exits`].
+    /// Items and dead letters that were removed otherwise: cancelled, purged, deleted, or gone to another
+    /// topic. It is packed behind all else: see [`Exits`].
     #[serde(skip)]
     pub removed: i64,
 }

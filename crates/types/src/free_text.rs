@@ -1,5 +1,5 @@
-//! Texts for people: why something failed, who works, what a change is for. One that is too long is cut, and says so. It is
-//! never a reason to refuse what it is about.
+//! Texts for people: why something failed, who works, what a change is for. One that is too long is cut, and
+//! says so. It is never a reason to refuse what it is about.
 
 /// Stands for what is left out.
 const CUT: &str = "…";

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// An item that fails with less than this left before its expiry, and shall wait for longer, is not tried again.
+/// An item that fails with less than this left before its expiry, and shall wait for longer, is not tried
+/// again.
 const LAST_RETRY: Duration = Duration::from_secs(1);
 
 /// Where a stored item is. A lease is not a state of the item's row: it is an entry in the lease log.
@@ -33,7 +34,8 @@ pub enum Ending {
     Expired,
 }
 
-/// Decides after a delivery failed (nacked or run out) for the `failures`-th time, and shall be back at `due`.
+/// Decides after a delivery failed (nacked or run out) for the `failures`-th time, and shall be back at
+/// `due`.
 ///
 /// Expiry comes first: an item that has expired is never dead-lettered, only removed.
 pub fn after_failure(
@@ -50,8 +52,8 @@ pub fn after_failure(
     }
 }
 
-/// Decides after a consumer released an item, which shall be back at `due`: nothing failed. An expired item is
-/// removed. Of a delay that would end after the expiry is left half of the time that the item has.
+/// Decides after a consumer released an item, which shall be back at `due`: nothing failed. An expired item
+/// is removed. Of a delay that would end after the expiry is left half of the time that the item has.
 pub fn after_release(expires_at: Option<Timestamp>, now: Timestamp, due: Timestamp) -> Ending {
     match expires_at {
         Some(end) if end <= now => Ending::Expired,

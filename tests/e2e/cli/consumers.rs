@@ -35,7 +35,7 @@ async fn consumers_are_listed_and_lose_their_leases_without_a_failure() {
     assert_eq!((&first["topics"], &found["consumersCut"]), (&json!(["mail"]), &json!(false)));
 
     let counted = server.run(&["consumer", "reset", "w1", "--dry-run"]).await.done();
-    assert!(counted.starts_with("3 items would be released"), "{counted}");
+    assert!(counted.starts_with("3 of 5 items would be released"), "{counted}");
     let done = server.run(&["consumer", "reset", "w1", "--yes", "-o", "json"]).await.json();
     assert_eq!((&done["figures"]["changed"], &done["filter"]), (&json!("3"), &json!("consumer = \"w1\"")));
     let found = server.run(&["consumer", "list", "-o", "json"]).await.json();
@@ -100,7 +100,7 @@ async fn a_reset_is_for_all_topics_of_the_consumer_after_one_question() {
     lease(&server, "w1", &["jobs", "mail", "mail"]).await;
     lease(&server, "w2", &["mail", "sms"]).await;
     let counted = server.run(&["consumer", "reset", "w1", "--dry-run"]).await.done();
-    for line in ["1 items of jobs would be released", "2 items of mail would be released"] {
+    for line in ["1 of 1 items of jobs would be released", "2 of 3 items of mail would be released"] {
         assert!(counted.contains(line), "{counted}");
     }
     let (mut controller, terminal) = terminal();
@@ -141,7 +141,7 @@ async fn a_reset_finds_the_leases_of_a_consumer_that_is_forgotten() {
     let found = server.run(&["consumer", "list", "-o", "json"]).await.json();
     assert_eq!(found["consumersCut"], true);
     let counted = server.run(&["consumer", "reset", "w1", "--dry-run"]).await.done();
-    for line in ["3 items of mail would be released", "1 items of sms would be released"] {
+    for line in ["3 of 5 items of mail would be released", "1 of 1 items of sms would be released"] {
         assert!(counted.contains(line), "{counted}");
     }
     server.run(&["consumer", "reset", "w1", "--yes"]).await.done();

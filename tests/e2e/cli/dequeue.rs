@@ -57,8 +57,8 @@ async fn an_answer_has_so_many_bytes() {
     };
     assert_eq!((take("1").await, take("2500").await), (1, 2), "the first item comes in any case");
     let long = ["dequeue", "--topic", "t", "--consumer", &"c".repeat(2_000)];
-    let refused = server.run(&long).await.failed(1);
-    assert!(refused.contains("consumer"), "{refused}");
+    // The name is for people, and is cut.
+    server.run(&long).await.done();
 }
 
 #[tokio::test]

@@ -64,9 +64,10 @@ fn store(ways: &Ways) -> Vec<JoinHandle<WorstOutcome>> {
     (1..=ways.proxies.len() as u32).map(call).collect()
 }
 
+/// After two seconds a caller hears that the outcome is unknown. The end of the test knows it.
 async fn stored(ways: &Ways, calls: Vec<JoinHandle<WorstOutcome>>) {
     for call in calls {
-        assert_eq!(call.await.unwrap(), WorstOutcome::Done, "{}", ways.history.failure_reasons());
+        assert_ne!(call.await.unwrap(), WorstOutcome::Refused, "{}", ways.history.failure_reasons());
     }
 }
 
@@ -91,6 +92,8 @@ async fn lock_waits_end(ways: &Ways) {
 
 /// A batch waits for the other program, which then needs what the batch has stored (1213).
 async fn deadlock(ways: &Ways, shard: u32, rows: Rows) {
+    // The waits before may have opened breakers.
+    metric_becomes(&ways.nodes, "forebay_shard_breaker_open{", |open| open == 0.0).await;
     let mut foreign = ways.foreign(shard).await;
     foreign.run(WEIGHT).await;
     let before = metric_of_all(&ways.nodes, &replays(shard)).await;

@@ -1,5 +1,5 @@
-//! A node that lives by the catalog, and that the other nodes do not reach; and one that lives, and does not reach
-//! the catalog.
+//! A node that lives by the catalog, and that the other nodes do not reach; and one that lives, and does not
+//! reach the catalog.
 
 use std::{fs, time::Duration};
 

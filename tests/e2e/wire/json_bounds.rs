@@ -131,7 +131,7 @@ async fn an_answer_counts_until_it_is_read() {
 
 #[tokio::test]
 async fn calls_leave_connections_for_operators() {
-    let wire = Wire::with("http_connections = 24\n").await;
+    let wire = Wire::with("http_connections = 24\nconnections_per_address = 24\n").await;
     let poll = json!({"namespace": NAMESPACE, "demands": [{"topic": "t", "maxItems": 1}], "wait": "20s"});
     let mut open = Vec::new();
     for _ in 0..12 {

@@ -19,15 +19,16 @@ use crate::{
     traces::{self, Processed},
 };
 
-/// Bytes of a reason: as many as a server may be told to take. A longer text would only make the call too large.
+/// Bytes of a reason: as many as a server may be told to take. A longer text would only make the call too
+/// large.
 const REASON_BYTES_MAX: usize = u16::MAX as usize;
 
 /// What became of a delivery that was nacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Nacked {
-    /// The delay would have ended after the item's expiry: it was cut to half of the time that was left. Not known
-    /// after an attempt whose answer was lost.
+    /// The delay would have ended after the item's expiry: it was cut to half of the time that was left. Not
+    /// known after an attempt whose answer was lost.
     pub delay_cut: bool,
 }
 

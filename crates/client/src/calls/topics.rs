@@ -108,8 +108,8 @@ pub struct Counts {
     pub dead_lettered: u64,
     /// Items whose time to live was over.
     pub expired: u64,
-    /// Items and dead letters that left otherwise: cancelled, purged, deleted, kept for long enough, or gone to another
-    /// topic.
+    /// Items and dead letters that left otherwise: cancelled, purged, deleted, kept for long enough, or gone
+    /// to another topic.
     pub removed: u64,
 }
 

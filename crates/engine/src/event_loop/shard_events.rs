@@ -78,9 +78,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
                 let _ = tasks.send(ShardOrder::TakeAnew { term: *term });
             }
             health.answers(at);
-            if let Some(server_time) = server_time {
-                core.time.vote(*server, server_time, began);
-            }
+            server_time.into_iter().for_each(|time| core.time.vote(*server, time, began));
             look_at_clock(&mut core.time, *id, *server, health);
         }
         ShardEvent::Prefetched { topic, read, rows } => {

@@ -15,7 +15,8 @@ pub(super) fn take(core: &mut Core) {
     };
     tracing::warn!(
         by_micros = by.as_micros() as u64,
-        "node time has stepped forward by {by:.1?}, as {whose} did; leases and delays that began before last on"
+        "node time has stepped forward by {by:.1?}, as {whose} did; leases and delays that began before last \
+         as long as they were to"
     );
     metrics::counter!("forebay_clock_steps_total").increment(1);
     // All of them say anew when they have something to do.

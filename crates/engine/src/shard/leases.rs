@@ -129,8 +129,8 @@ impl Leases {
         Some(LeaseChange { id, partly, open })
     }
 
-    /// The shard's time has stepped. The deliveries that were open move with it, but for those that had ended.
-    /// `number`: rows from this one on begin after it.
+    /// The shard's time has stepped. The deliveries that were open move with it, but for those that had
+    /// ended. `number`: rows from this one on begin after it.
     pub fn step(&mut self, number: u64, before: Timestamp, by: Duration) {
         self.ends.step(number, before, by);
     }

@@ -58,7 +58,8 @@ impl OwnedShard {
 
     /// Begins the read for an operation that is due, if any. `read` names it.
     pub fn begin_operation(&mut self, read: u64, node: Moment) -> Option<OperationRead> {
-        // The dead letters of topics that are forgotten are counted by their namespaces, once those are known.
+        // The dead letters of topics that are forgotten are counted by their namespaces, once those are
+        // known.
         if !self.has_tallies() {
             return None;
         }

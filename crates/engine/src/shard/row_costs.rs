@@ -140,6 +140,7 @@ impl RowCosts {
 /// The prices of rows, in units of which a batch has as many as it may have rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prices {
+    /// One row of each kind.
     of: [usize; KINDS],
     /// A byte of a body.
     byte: f64,

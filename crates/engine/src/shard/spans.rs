@@ -11,12 +11,6 @@ use forebay_store::{Batch, DueItem, DueRow};
 use forebay_types::{ItemAttributes, Seq, State, Timestamp, Waits};
 use rustc_hash::FxHashMap;
 
-use super::{OwnedShard, in_flight::InFlight};
-use crate::{
-    clock,
-    planted::{Bug, on},
-};
-
 /// The most items scheduled since a step that are remembered. Beyond that the shard forgets its
 /// steps.
 const SCHEDULED_MAX: usize = 500_000;
@@ -25,13 +19,13 @@ const STEPS_MAX: usize = 1_000;
 
 /// A step of the shard's time.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+pub(super) struct Step {
     /// The shard's time before it.
-    before: Timestamp,
+    pub before: Timestamp,
     /// How far it was.
-    by: Duration,
+    pub by: Duration,
     /// The last item that was stored before it.
-    seq: Seq,
+    pub seq: Seq,
 }
 
 /// Tells whether a span of the store began before a step.
@@ -61,15 +55,22 @@ impl Spans {
         self.steps.len()
     }
 
-    fn step(&mut self, step: Step) {
+    /// The shard's time has stepped.
+    pub fn step(&mut self, step: Step) {
         if self.steps.len() == STEPS_MAX {
             self.forget();
         }
         self.steps.push(step);
     }
 
+    /// Numbers above this one are given out again.
+    pub fn given_out_again(&mut self, last: Seq) {
+        let above = self.steps.iter_mut().rev().take_while(|step| step.seq > last);
+        above.for_each(|step| step.seq = last);
+    }
+
     /// Items were scheduled by a batch that was built after so many steps.
-    fn scheduled(&mut self, seqs: &[Seq], steps: usize) {
+    pub fn scheduled(&mut self, seqs: &[Seq], steps: usize) {
         if self.steps.is_empty() {
             return;
         }
@@ -112,39 +113,6 @@ fn is_span(attributes: &ItemAttributes) -> bool {
         Waits::Span => true,
         Waits::Point => false,
         Waits::Unsaid => attributes.deliveries > 0,
-    }
-}
-
-impl OwnedShard {
-    /// The node's time has stepped, and the shard's with it, as far as it was not ahead. What began before
-    /// moves.
-    pub fn step(&mut self, step: clock::Step) {
-        let before = self.time.moment(step.before).now;
-        let by = self.time.moment(step.after).now.since(before);
-        if by.is_zero() || on(Bug::SpansEndWithAStep) {
-            return;
-        }
-        // The batch on its way was built before.
-        let last = self.in_flight.as_ref().map(|batch| (batch.number, batch.marks.seq));
-        let (number, seq) = last.unwrap_or((self.tenure.batch, self.tenure.marks.seq));
-        self.leases.step(number + 1, before, by);
-        self.generations.step(&self.settings, step.after.at);
-        self.spans.step(Step { before, by, seq });
-    }
-
-    /// A batch is built. If one that was on its way at a step did not happen, its numbers are given out
-    /// again.
-    pub(super) fn note_numbers(&mut self) {
-        self.leases.next_row(self.tenure.batch + 1);
-        let last = self.tenure.marks.seq;
-        let above = self.spans.steps.iter_mut().rev().take_while(|step| step.seq > last);
-        above.for_each(|step| step.seq = last);
-    }
-
-    /// A batch is committed that scheduled items.
-    pub(super) fn scheduled(&mut self, batch: &InFlight) {
-        let (seqs, steps) = &batch.scheduled;
-        self.spans.scheduled(seqs, *steps);
     }
 }
 

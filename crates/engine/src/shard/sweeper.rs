@@ -33,7 +33,8 @@ pub(super) struct Sweeper {
     cursor: Timestamp,
     /// No other row lies below it, as far as is known; `MAX`: there is none.
     next: Timestamp,
-    /// Items whose rows can't be stored, or not be read. They are left alone until the shard is taken over anew.
+    /// Items whose rows can't be stored, or not be read. They are left alone until the shard is taken over
+    /// anew.
     parked: FxHashSet<Seq>,
     /// The next scan begins no sooner.
     not_before: Monotonic,
@@ -220,8 +221,8 @@ impl Sweeps {
         }
     }
 
-    /// Begins the scan that is due, if none is under way. `id` names the read, `kinds` are the sweeps that may, and
-    /// `limit` gives the most rows of a page of each.
+    /// Begins the scan that is due, if none is under way. `id` names the read, `kinds` are the sweeps that
+    /// may, and `limit` gives the most rows of a page of each.
     pub fn begin(
         &mut self,
         id: u64,
@@ -331,8 +332,8 @@ impl Sweeps {
         self.get_mut(sweep).park(seq, at);
     }
 
-    /// When [`Sweeps::begin`] has something to do for these. `None`: a scan is under way, or nothing waits for its
-    /// time.
+    /// When [`Sweeps::begin`] has something to do for these. `None`: a scan is under way, or nothing waits
+    /// for its time.
     pub fn next_wake(&self, moment: Moment, kinds: &[Sweep]) -> Option<Monotonic> {
         if self.is_scanning() {
             return None;

@@ -46,7 +46,8 @@ pub struct Bulk {
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "ITEMS")]
     rate: u32,
     /// Why, for those who look at the operation later
-    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = parse::free_text(), default_value = "")]
+    #[arg(hide_default_value = true)]
     pub reason: String,
     /// Do it without a question
     #[arg(long)]

@@ -9,7 +9,8 @@ use crate::parse;
 #[derive(Args, Clone)]
 pub struct Note {
     /// Why, for the log of the server
-    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = parse::free_text(), default_value = "")]
+    #[arg(hide_default_value = true)]
     reason: String,
     /// Only check and show what would be; change nothing
     #[arg(long)]

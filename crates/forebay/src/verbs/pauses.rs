@@ -59,7 +59,8 @@ pub struct Pausing {
     #[arg(long, value_name = "TIME")]
     until: Option<Timestamp>,
     /// Why, for whoever meets the pause
-    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = parse::free_text(), default_value = "")]
+    #[arg(hide_default_value = true)]
     note: String,
     /// Only check, and show the pauses that there would be
     #[arg(long)]

@@ -2,14 +2,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
     time::Duration,
 };
 
 use forebay_engine::{Settings, TOPIC_BYTES};
-use forebay_store::{Password, Tls};
+use forebay_store::Password;
 use forebay_types::{Limits, ShardId};
-use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 
 use super::{
     access::{access, exposed, refuse},
@@ -18,6 +16,7 @@ use super::{
     environment::Secrets,
     file::{EngineKeys, File, LimitKeys, MemoryKeys, NamespaceKeys, Node, Shard},
     log_filter::log_filter,
+    mysql_tls::{mysql_tls, tls_ca_file},
     secret_file::secret_file,
     tls::tls,
     traces::traces,
@@ -123,23 +122,6 @@ fn mysql_password(
     }
     let path = file?;
     secret_file("node.mysql_password_file", path.clone(), errors).map(|_| Password::File(path.into()))
-}
-
-fn mysql_tls(text: Option<&str>, has_ca: bool, errors: &mut Vec<String>) -> Tls {
-    match text {
-        None | Some("auto") => Tls::Auto,
-        Some("required") => Tls::Required,
-        Some("off") => {
-            if has_ca {
-                errors.push("node.mysql_tls is \"off\", and node.mysql_tls_ca_file is set".to_owned());
-            }
-            Tls::Off
-        }
-        Some(other) => {
-            errors.push(format!("node.mysql_tls must be auto, required or off, not {other:?}"));
-            Tls::Auto
-        }
-    }
 }
 
 fn connections(keys: &Node, load: &mut LoadLimits, errors: &mut Vec<String>) {
@@ -381,21 +363,6 @@ fn log_format(given: Option<&str>, errors: &mut Vec<String>) -> LogFormat {
             LogFormat::Text
         }
     }
-}
-
-/// The path, if there are certificates.
-fn tls_ca_file(path: String, errors: &mut Vec<String>) -> PathBuf {
-    let read = std::fs::read(&path).map_err(|error| format!("cannot read {path}: {error}"));
-    let checked = read.and_then(|text| {
-        let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
-        match certificates {
-            Ok(certificates) if certificates.is_empty() => Err(format!("{path} holds no certificate")),
-            Ok(_) => Ok(()),
-            Err(error) => Err(format!("{path} is not PEM: {error}")),
-        }
-    });
-    errors.extend(checked.err().map(|wrong| format!("node.mysql_tls_ca_file: {wrong}")));
-    path.into()
 }
 
 fn set<T>(value: &mut T, given: Option<T>) {

@@ -13,8 +13,8 @@ pub struct HttpAccess {
     pub hosts: Vec<String>,
     /// Origins whose web pages may make calls, as in `https://app.example.com`.
     pub cors_origins: Vec<String>,
-    /// Proxies whose `X-Forwarded-For` says where requests come from. No port bounds their connections as those
-    /// of one address.
+    /// Proxies whose `X-Forwarded-For` says where requests come from. No port bounds their connections as
+    /// those of one address.
     pub trusted_proxies: Vec<Network>,
     /// What links to Grafana are made from. `None`: pages have none.
     pub grafana: Option<Grafana>,
@@ -43,11 +43,10 @@ pub fn http(keys: HttpKeys, errors: &mut Vec<String>) -> HttpAccess {
     let grafana = keys.grafana.and_then(|text| match text.parse() {
         Ok(grafana) => Some(grafana),
         Err(()) => {
-            errors.push(format!(
-                "http.grafana must be an address without a user as in \
-                 https://grafana.example.com/d/forebay, in which {{namespace}} and {{topic}} stand for names \
-                 behind the host"
-            ));
+            let what = "http.grafana must be an address without a user as in \
+                        https://grafana.example.com/d/forebay, in which {namespace} and {topic} stand for \
+                        names behind the host";
+            errors.push(what.to_owned());
             None
         }
     });

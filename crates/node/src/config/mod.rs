@@ -12,6 +12,7 @@ mod http;
 mod load;
 mod log_filter;
 mod metrics;
+mod mysql_tls;
 mod secret_file;
 mod tls;
 mod traces;

@@ -1,5 +1,5 @@
-//! Connections of other nodes. One on which no call was accepted within some seconds is closed, so that nobody
-//! can hold the port's places who does not know the secret.
+//! Connections of other nodes. One on which no call was accepted within some seconds is closed, so that
+//! nobody can hold the port's places who does not know the secret.
 
 use std::{
     io,

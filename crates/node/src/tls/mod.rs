@@ -2,8 +2,8 @@
 //!
 //! `files.rs` reads and checks a certificate, its key and an authority. `server.rs` and `peer.rs` make the
 //! settings of the ports of them. `live.rs` holds what is in use, and takes over what the files say anew.
-//! `reload.rs` looks at the files from time to time. `listener/` accepts connections, by what `source.rs` says that
-//! their ports show and ask for; `preface.rs` reads how those of HTTP/2 begin.
+//! `reload.rs` looks at the files from time to time. `listener/` accepts connections, by what `source.rs`
+//! says that their ports show and ask for; `preface.rs` reads how those of HTTP/2 begin.
 
 mod certificate;
 mod failure;

@@ -1,5 +1,5 @@
-//! The preface of HTTP/2. It is read before anything is set up for a connection, so that whoever says nothing,
-//! or speaks something else, costs nothing; and whoever speaks HTTP/1 is told.
+//! The preface of HTTP/2. It is read before anything is set up for a connection, so that whoever says
+//! nothing, or speaks something else, costs nothing; and whoever speaks HTTP/1 is told.
 
 use std::time::Duration;
 

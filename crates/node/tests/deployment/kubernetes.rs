@@ -1,4 +1,5 @@
-//! The manifests of `deploy/k8s-insecure`, and of `deploy/k8s`, which builds on them, fit the program and each other.
+//! The manifests of `deploy/k8s-insecure`, and of `deploy/k8s`, which builds on them, fit the program and
+//! each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -161,7 +161,8 @@ impl Variables {
         warnings
     }
 
-    /// Limits that a node alone may reach. Then lists and looks take the connection that a shard's owner needs.
+    /// Limits that a node alone may reach. Then lists and looks take the connection that a shard's owner
+    /// needs.
     fn assess_connections(&self, shards: usize) -> Vec<String> {
         let needed = CONNECTIONS_OF_NODE + CONNECTIONS_OF_SHARD * shards;
         let is_short = |name: &&str| {
@@ -172,7 +173,8 @@ impl Variables {
         let warning = |name| {
             format!(
                 "{name} is {}: a node opens up to {needed} connections here, {CONNECTIONS_OF_NODE} and \
-                 {CONNECTIONS_OF_SHARD} for each of {shards} shards, and each further node {CONNECTIONS_OF_NODE}",
+                 {CONNECTIONS_OF_SHARD} for each of {shards} shards, and each further node \
+                 {CONNECTIONS_OF_NODE}",
                 self.value(name)
             )
         };

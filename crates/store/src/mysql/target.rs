@@ -76,6 +76,7 @@ impl Target {
 
 /// A file that holds a password. Whoever changes the password at the server changes the file.
 pub(super) struct PasswordFile {
+    /// Where it is.
     path: PathBuf,
     /// What it said last, and what it looked like then.
     last: Mutex<(Option<Stamp>, Arc<str>)>,

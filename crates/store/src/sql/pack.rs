@@ -40,8 +40,8 @@ pub(crate) fn unpack_deltas(bytes: &[u8]) -> Result<Vec<(TopicId, TopicCounts)>,
     postcard::from_bytes(bytes).map_err(|error| corrupt(format!("count deltas: {error}")))
 }
 
-/// Packs what a batch counts of items and deliveries. How items left otherwise than by an ack follows at the end, if
-/// some did: programs that do not know that read no further.
+/// Packs what a batch counts of items and deliveries. How items left otherwise than by an ack follows at the
+/// end, if some did: programs that do not know that read no further.
 pub(crate) fn tallies(at: Timestamp, tallies: &[(TopicId, Tally)]) -> Result<Value, StoreError> {
     let exits: Vec<Exits> = tallies.iter().map(|(_, tally)| tally.exits()).collect();
     match exits.iter().all(|exits| *exits == Exits::default()) {

@@ -1,7 +1,5 @@
 //! Columns that are empty, and columns that hold what no program wrote.
 
-use std::{future::Future, pin::Pin};
-
 use forebay_store::{
     DeadLetter, DedupeEntry, DueItem, ItemRow, LeaseEntry, LeaseRow, Requeue, Sweep, TopicCounts, TopicRow,
 };
@@ -11,9 +9,6 @@ use super::{
     Subject,
     bench::{Bench, NOW, TOPIC, at, due_key, entry, expiring, failure, item, marks, scheduled, topic},
 };
-
-/// Overwrites the packed columns of an item, or of its dead letter.
-pub type Damage = Box<dyn Fn(Seq) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// Behind all items.
 const LAST: (Timestamp, Seq) = (Timestamp::MAX, Seq(i64::MAX as u64));

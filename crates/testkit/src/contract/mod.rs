@@ -7,6 +7,7 @@ mod bench;
 pub mod catalog;
 pub mod columns;
 pub mod counts;
+pub mod damage;
 pub mod dedupe;
 pub mod due;
 pub mod fence;
@@ -41,7 +42,7 @@ pub struct Subject {
     /// Migrates the schema as a later release would.
     pub later: Later,
     /// Damages rows. Absent: the store has no bytes that could be wrong.
-    pub damage: Option<columns::Damage>,
+    pub damage: Option<damage::Damage>,
     /// A folder that must outlive the shard.
     pub guard: Option<Box<dyn Any + Send + Sync>>,
 }

@@ -143,6 +143,7 @@ fn report(world: &World, violations: Vec<Finding>) -> Report {
         exact_time: world.plan.exact_time(),
         strict: world.plan.strict_order(),
         healthy: matches!(world.plan.kind, Kind::Quiet | Kind::Crashes),
+        sent_once: matches!(world.plan.kind, Kind::Quiet | Kind::Crashes | Kind::Clocks),
         shards_change: matches!(world.plan.kind, Kind::Changes | Kind::Everything | Kind::Cluster),
         older: world.plan.older,
         stalls,

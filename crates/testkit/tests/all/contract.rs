@@ -14,7 +14,7 @@ use forebay_testkit::{
     contract::{
         Later, Subject,
         catalog::{CatalogSubject, Cut},
-        columns::Damage,
+        damage::Damage,
     },
     fake::{CatalogDb, Db, Dice, FakeCatalog, FakeShard, Journal, Process},
     servers,

@@ -36,7 +36,7 @@ macro_rules! membership {
 membership! {
     a_shard_given_unasked: GivesUnasked beside Pin breaks "SHARD-SERVED";
     a_node_voted_out_that_asks_whom_it_does_not_reach: AsksUnreached beside Cut breaks "SHARD-SERVED";
-    a_node_without_a_catalog_that_is_taken_for_dead: CutOffFromCatalogIsDead beside CutCatalog breaks "MOVES-BOUNDED";
+    a_node_without_a_catalog_taken_for_dead: CutOffFromCatalogIsDead beside CutCatalog breaks "MOVES-BOUNDED";
     an_older_catalog_that_is_followed: FollowsOlderCatalog beside CatalogGoesBack breaks "MOVES-BOUNDED";
     a_hung_node_that_beats: BeatsWhileHung beside EngineStandsStill breaks "SHARD-SERVED";
     shards_without_an_owner_taken_by_all: TakesOutOfTurn beside CatalogAway breaks "IN-TURN";

@@ -85,14 +85,10 @@ impl Queue {
 
     /// Waits until the shard was taken over so many times.
     async fn wait_for_owners(&self, count: usize) {
-        while self.db.lock().owners.len() < count || !self.owns().await {
+        let owns = async || self.engine.status().await.unwrap().shards[0].state == ShardState::Owned;
+        while self.db.lock().owners.len() < count || !owns().await {
             sleep(Duration::from_millis(10)).await;
         }
-    }
-
-    /// Whether the engine knows that it owns the shard.
-    async fn owns(&self) -> bool {
-        self.engine.status().await.unwrap().shards[0].state == ShardState::Owned
     }
 }
 
@@ -400,6 +396,5 @@ async fn many_stale_acks_are_few_reads() {
     }
     let operations = queue.db.lock().operations - before;
     assert!(operations < 60, "{operations} operations for 5,000 stale acks");
-    let status = queue.engine.status().await.unwrap();
-    assert_eq!(status.shards[0].breaker, BreakerPhase::Closed);
+    assert_eq!(queue.engine.status().await.unwrap().shards[0].breaker, BreakerPhase::Closed);
 }

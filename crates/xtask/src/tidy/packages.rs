@@ -1,5 +1,5 @@
-//! Packages of others are what `deny.toml` allows: their licences, where they come from, and none of those that
-//! are named there. `cargo deny` would look at advisories too; it is not needed to build or to test.
+//! Packages of others are what `deny.toml` allows: their licences, where they come from, and none of those
+//! that are named there. `cargo deny` would look at advisories too; it is not needed to build or to test.
 
 use std::{collections::BTreeSet, path::Path, process::Command};
 

@@ -4,6 +4,8 @@
 //! `table.rs` has what each of them needs. The rule is written here once more, in other words than those of
 //! the program, so that a change of the program's own is noticed.
 
+use std::time::Duration;
+
 use forebay_access::{Record, Scope};
 use forebay_types::Timestamp;
 use futures_util::{StreamExt as _, stream};
@@ -28,6 +30,8 @@ use crate::wire::http1::Request;
 const NAMESPACES: &[&str] = &[OWN, "own-a", "other", "own-*", "-", ""];
 /// As many requests at a time.
 const AT_ONCE: usize = 16;
+/// Times that one is asked which is told to come again.
+const TRIES_MAX: usize = 50;
 
 /// Whose requests they are.
 struct Who {
@@ -279,7 +283,15 @@ impl Asked<'_> {
         for shown in &who.shown {
             request = request.with("Authorization", shown);
         }
-        let status = request.send(&guarded.node.http).await.status;
+        // Lists take turns, so that one of many at once may be told to come again.
+        let mut status = request.send(&guarded.node.http).await.status;
+        for _ in 0..TRIES_MAX {
+            if status != 429 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            status = request.send(&guarded.node.http).await.status;
+        }
         let refused = !rule(who, *needs, namespace).contains(&String::new());
         let expected: &[u16] = match (refused, who.grants.is_some()) {
             // People are led to the login.

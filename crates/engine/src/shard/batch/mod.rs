@@ -11,6 +11,7 @@ mod handoff;
 mod lease;
 mod operation;
 mod order;
+mod page_share;
 mod settle;
 mod shares;
 mod sweep;
@@ -69,15 +70,23 @@ impl OwnedShard {
             return builder.finish(BTreeSet::new());
         }
         let (before, shares) = (builder.spent, Shares::of(&mut builder));
-        let most = |class| before + shares.up_to(class);
+        // A class may end with work that costs more than it has left. That is not taken from the next one.
+        let most = |builder: &BatchBuilder<'_>, class| {
+            (before + shares.up_to(class)).max(builder.spent + shares.own(class))
+        };
         order::add_orders(&mut builder);
-        settle::add_requests(&mut builder, most(Class::Settlement));
-        settle::add_timeouts(&mut builder, most(Class::Timeout));
-        lease::add_restores(&mut builder, most(Class::Restore));
-        lease::add_leases(&mut builder, most(Class::Lease));
-        enqueue::add_enqueues(&mut builder, most(Class::Enqueue), shares.long_call, topics_of);
+        let limit = most(&builder, Class::Settlement);
+        settle::add_requests(&mut builder, limit);
+        let limit = most(&builder, Class::Timeout);
+        settle::add_timeouts(&mut builder, limit);
+        let limit = most(&builder, Class::Restore);
+        lease::add_restores(&mut builder, limit);
+        let limit = most(&builder, Class::Lease);
+        lease::add_leases(&mut builder, limit);
+        let limit = most(&builder, Class::Enqueue);
+        enqueue::add_enqueues(&mut builder, limit, shares.long_call, topics_of);
         // What leases whose acks wait did not use.
-        settle::add_requests(&mut builder, most(Class::Enqueue));
+        settle::add_requests(&mut builder, before + shares.up_to(Class::Enqueue));
         sweep::add_page(&mut builder);
         change::add_changes(&mut builder, shares.changes());
         operation::add_page(&mut builder, shares.operation(), topics_of);

@@ -95,6 +95,11 @@ impl Shares {
         self.parts[CLASSES - 1]
     }
 
+    /// How much of it is for a class, whatever others use.
+    pub fn own(&self, class: Class) -> usize {
+        self.parts[class as usize]
+    }
+
     /// How much the batch may have once this class is added: the shares up to here. So what an earlier
     /// class did not use is there for this one.
     pub fn up_to(&self, class: Class) -> usize {

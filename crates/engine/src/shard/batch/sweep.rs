@@ -1,45 +1,13 @@
 //! A sweep's page in the batch, and topics that have been empty for long.
 
 use forebay_store::Sweep;
-use forebay_types::{Timestamp, TopicId};
+use forebay_types::TopicId;
 
-use super::{builder::BatchBuilder, sweep_due, sweep_expiry, sweep_retention};
-use crate::shard::{
-    disk_room::Need, in_flight::PlannedPage, row_costs::RowKind, topics::TopicState, work::SweepPage,
-};
+use super::{builder::BatchBuilder, page_share::PageShare, sweep_due, sweep_expiry, sweep_retention};
+use crate::shard::{disk_room::Need, in_flight::PlannedPage, row_costs::RowKind, topics::TopicState};
 
 /// Topics that one batch drops.
 const DROPS_MAX: usize = 64;
-
-/// The rows that a batch takes of a sweep's page.
-pub(super) struct PageShare {
-    /// Rows that it deals with, in the order of the page.
-    pub done: Vec<bool>,
-    /// The earliest time of the others.
-    pub left_min: Timestamp,
-    /// The earliest time of those that can't be stored and are left alone.
-    pub parked_min: Timestamp,
-}
-
-impl PageShare {
-    /// Of a page of which nothing is decided yet.
-    pub fn new(page: &SweepPage) -> Self {
-        let done = Vec::with_capacity(page.rows.len());
-        Self { done, left_min: Timestamp::MAX, parked_min: Timestamp::MAX }
-    }
-
-    /// The next row has to be looked at again.
-    pub fn leave(&mut self, at: Timestamp) {
-        self.done.push(false);
-        self.left_min = self.left_min.min(at);
-    }
-
-    /// The next row can't be stored and is left alone.
-    pub fn park(&mut self, at: Timestamp) {
-        self.done.push(false);
-        self.parked_min = self.parked_min.min(at);
-    }
-}
 
 /// Adds the page that waits, if any.
 pub(super) fn add_page(builder: &mut BatchBuilder<'_>) {

@@ -1,9 +1,9 @@
-//! The sweep of due items: items that waited for their time become ready. Where a step of the shard's time has
-//! made the row of a delay due too early, that is put off.
+//! The sweep of due items: items that waited for their time become ready. Where a step of the shard's time
+//! has made the row of a delay due too early, that is put off.
 
 use forebay_store::{DueKey, PutOff, Sweep};
 
-use super::{builder::BatchBuilder, sweep::PageShare};
+use super::{builder::BatchBuilder, page_share::PageShare};
 use crate::shard::work::SweepPage;
 
 /// Puts a page into the batch, but for rows that can't be stored.

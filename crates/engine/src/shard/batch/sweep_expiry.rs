@@ -4,7 +4,7 @@
 use forebay_store::{DueItem, DueKey};
 use forebay_types::Timestamp;
 
-use super::{builder::BatchBuilder, sweep::PageShare};
+use super::{builder::BatchBuilder, page_share::PageShare};
 use crate::{
     planted::{Bug, on},
     shard::work::SweepPage,

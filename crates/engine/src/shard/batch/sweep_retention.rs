@@ -2,7 +2,7 @@
 
 use forebay_store::{DueItem, Sweep};
 
-use super::{builder::BatchBuilder, sweep::PageShare};
+use super::{builder::BatchBuilder, page_share::PageShare};
 use crate::shard::{disk_room::Need, work::SweepPage};
 
 /// Puts a page into the batch, but for dead letters that can't be changed.

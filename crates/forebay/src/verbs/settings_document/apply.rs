@@ -46,7 +46,8 @@ pub struct Apply {
     #[command(flatten)]
     document: Document,
     /// Why, for the log of the server
-    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = parse::free_text(), default_value = "")]
+    #[arg(hide_default_value = true)]
     reason: String,
     /// Only show what would be changed
     #[arg(long)]

@@ -13,7 +13,7 @@ use crate::{output::Format, parse, verbs::connection::Connection};
 Examples:
   forebay token create --name admin --bootstrap --config forebay.toml --out admin.token
   forebay token create --name mailer --grant 'team-*:produce,consume' --ends 90d --out mailer.token
-  forebay token create --name admin --grant '*:all' --tokens-file /etc/forebay/tokens.toml --out admin.token")]
+  forebay token create --name admin --grant '*:all' --tokens-file tokens.toml --out admin.token")]
 pub struct Create {
     /// The node that makes it. Without --namespace: where the grants are.
     #[command(flatten)]
@@ -30,7 +30,8 @@ pub struct Create {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub ends: Option<Duration>,
     /// Why, for the audit record
-    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = parse::free_text(), default_value = "")]
+    #[arg(hide_default_value = true)]
     pub reason: String,
     /// Add it to this file, which nodes have as access.tokens_file, and ask no node; created if missing
     #[arg(long, value_name = "FILE")]
@@ -84,7 +85,8 @@ pub struct Rotate {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub overlap: Duration,
     /// Why, for the audit record
-    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = parse::free_text(), default_value = "")]
+    #[arg(hide_default_value = true)]
     pub reason: String,
     /// Change it in this file, and ask no node
     #[arg(long, value_name = "FILE")]
@@ -109,7 +111,8 @@ pub struct Revoke {
     #[arg(value_parser = id)]
     pub id: TokenId,
     /// Why, for the audit record
-    #[arg(long, value_parser = parse::free_text(), default_value = "", hide_default_value = true, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = parse::free_text(), default_value = "")]
+    #[arg(hide_default_value = true)]
     pub reason: String,
     /// Revoke the tokens too that it made, those that these made, and so on
     #[arg(long, conflicts_with = "tokens_file")]

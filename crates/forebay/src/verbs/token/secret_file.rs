@@ -16,6 +16,7 @@ pub struct SecretFile {
     path: PathBuf,
     /// Where it is so far.
     beside: PathBuf,
+    /// The open file.
     file: File,
 }
 

@@ -112,7 +112,8 @@ mod optional_span {
     }
 }
 
-/// A text for people. What is not Unicode in it is replaced: that is no reason to take another outcome than the command's.
+/// A text for people. What is not Unicode in it is replaced: that is no reason to take another outcome than
+/// the command's.
 #[derive(Debug)]
 struct FreeText(String);
 

@@ -34,8 +34,8 @@ pub async fn add(
     Ok(v1::AddShardResponse { shard: Some(admin.shard(id).await.unwrap_or_else(|| active(id.0))) })
 }
 
-/// Fails if a URL says more than account, server and schema. How nodes connect is up to their configuration: a
-/// parameter could lead the node, and its password, elsewhere, or take the encryption away.
+/// Fails if a URL says more than account, server and schema. How nodes connect is up to their configuration:
+/// a parameter could lead the node, and its password, elsewhere, or take the encryption away.
 fn check(url: &str) -> Result<(), Refusal> {
     let Some(rest) = url.strip_prefix("mysql://") else {
         let message =
@@ -46,8 +46,8 @@ fn check(url: &str) -> Result<(), Refusal> {
     match rest.chars().find(|c| !is_plain(*c)) {
         Some(c @ ('?' | '#')) => {
             let message = format!(
-                "has a {c}: parameters are not taken by calls; add it with `forebay shard add --config`, where \
-                 the nodes' configuration is"
+                "has a {c}: parameters are not taken by calls; add it with `forebay shard add --config`, \
+                 where the nodes' configuration is"
             );
             Err(Refusal::field("url", message))
         }

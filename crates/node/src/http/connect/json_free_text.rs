@@ -1,6 +1,6 @@
-//! Halves of surrogate pairs in texts for people, which JSON can write (`"\udc80"`) and UTF-8 can't. Python and
-//! JavaScript write the name of a file like that, in the reason of a failure. Each is replaced. In all other texts they
-//! are refused, since two keys must not become one.
+//! Halves of surrogate pairs in texts for people, which JSON can write (`"\udc80"`) and UTF-8 can't. Python
+//! and JavaScript write the name of a file like that, in the reason of a failure. Each is replaced. In all
+//! other texts they are refused, since two keys must not become one.
 
 use std::borrow::Cow;
 

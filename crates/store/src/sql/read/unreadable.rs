@@ -1,5 +1,5 @@
-//! Rows that hold what this program can't read: bytes that changed on a disk or by hand, or a form that only a
-//! later program knows. They are said and counted, and hide no other row.
+//! Rows that hold what this program can't read: bytes that changed on a disk or by hand, or a form that only
+//! a later program knows. They are said and counted, and hide no other row.
 
 use std::{
     collections::BTreeSet,

@@ -47,6 +47,8 @@ pub struct RunRecord {
     pub strict: bool,
     /// No shard failed or was slow. Processes may have died.
     pub healthy: bool,
+    /// No batch was sent a second time.
+    pub sent_once: bool,
     /// Shards were removed while processes ran: one that a caller names may not be there.
     pub shards_change: bool,
     /// Some processes treat dedupe keys as the release before does.

@@ -19,7 +19,8 @@ use crate::{
     sim::history::{Call, Known, What},
 };
 
-/// An item that fails with less than this left before its expiry becomes a dead letter, if it was to wait for longer.
+/// An item that fails with less than this left before its expiry becomes a dead letter, if it was to wait for
+/// longer.
 const LAST_RETRY: Duration = Duration::from_secs(1);
 
 /// One member of an ack or nack: its delivery, its answer, what its caller knows, and what a nack asked for.

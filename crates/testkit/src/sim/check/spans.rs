@@ -39,6 +39,10 @@ impl Span {
 }
 
 pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
+    // A batch that is sent again has the times of its first attempt, and began before it was asked for.
+    if !record.sent_once {
+        return;
+    }
     let delayed = delayed(record);
     for item in items.by_id.values() {
         let is_delayed = item.tag.is_some_and(|tag| delayed.contains(&tag));

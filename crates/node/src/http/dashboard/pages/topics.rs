@@ -171,7 +171,10 @@ pub fn unreadable(items: &[Item]) -> Markup {
     }
     html! {
         div.bad role="alert" {
-            p { (damaged.len()) " of these items can't be read. They can only be removed, and are not delivered." }
+            p {
+                (damaged.len()) " of these items can't be read. "
+                "They can only be removed, and are not delivered."
+            }
             ul { @for item in damaged { li { span.id { (item.item_id) } ": " (item.unreadable) } } }
         }
     }

@@ -53,7 +53,8 @@ pub const ITEMS: &[Metric] = &[
         Kind::Counter,
         "forebay_dead_lettered_total",
         &[("namespace", NAMESPACES), ("cause", CAUSES)],
-        "Items that became dead letters, by why: `nacked`, `lease ended`, `dead-lettered`, or `expired while failing`",
+        "Items that became dead letters, by why: `nacked`, `lease ended`, `dead-lettered`, or \
+         `expired while failing`",
     ),
     metric(
         Kind::Counter,
@@ -72,7 +73,7 @@ pub const ITEMS: &[Metric] = &[
         Kind::Counter,
         "forebay_duplicates_total",
         &[("namespace", NAMESPACES)],
-        "Items that were not stored, since another one had been under their dedupe key",
+        "Items that were not stored, since another one of their topic had been under their dedupe key",
     ),
     metric(
         Kind::Histogram,

@@ -42,8 +42,8 @@ pub const SHARDS: &[Metric] = &[
         Kind::Gauge,
         "forebay_clock_offset_seconds",
         &[("server", SERVERS)],
-        "How far the database server's clock is ahead of node time, with SQLite the machine's, 0 if this node \
-         does not know it",
+        "How far the database server's clock is ahead of node time, with SQLite the machine's, 0 if this \
+         node does not know it",
     ),
     metric(
         Kind::Counter,

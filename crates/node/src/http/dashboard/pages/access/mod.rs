@@ -15,6 +15,13 @@ use super::super::{asked::Asked, links::link, live::Live, show::Shown, trouble::
 /// Tokens of a page.
 const PAGE_SIZE: u32 = 100;
 
+/// The command that makes a tenant's token.
+const MAILER: &str =
+    "forebay token create --name mailer --grant 'billing:produce,consume' --ends 90d --out mailer.token";
+/// The command that makes an operator's, where tokens are in a file.
+const ADMIN_OF_A_FILE: &str = "forebay token create --name admin --grant '*:all' \
+                               --tokens-file /etc/forebay/tokens.toml --out admin.token";
+
 /// Makes the page.
 pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     let request = ListTokensRequest {
@@ -57,7 +64,7 @@ fn section(asked: &Asked, answer: &ListTokensResponse) -> Markup {
         } @else if page_token.is_empty() {
             div.empty {
                 p { "There are no tokens here. Make one below, or with:" }
-                pre { "forebay token create --name mailer --grant 'billing:produce,consume' --ends 90d --out mailer.token" }
+                pre { (MAILER) }
             }
         } @else {
             p.none { "There are no more tokens." }
@@ -93,7 +100,7 @@ fn not_kept(asked: &Asked) -> Markup {
             }
             pre { "[access]\ntokens_file = \"/etc/forebay/tokens.toml\"" }
             p { "Tokens of a file are made, listed and revoked with the command line:" }
-            pre { "forebay token create --name admin --grant '*:all' --tokens-file /etc/forebay/tokens.toml --out admin.token" }
+            pre { (ADMIN_OF_A_FILE) }
         }
     }
 }
