@@ -1,6 +1,7 @@
 //! Points in time.
 
 use std::{
+    num::NonZeroU64,
     str::FromStr,
     time::{Duration, UNIX_EPOCH},
 };
@@ -95,29 +96,46 @@ fn zone(text: &str) -> Option<(&str, i64)> {
     Some((&text[..at], if text[at..].starts_with('-') { -offset } else { offset }))
 }
 
-/// A point on a clock that never steps: it compares only with others of the same process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Monotonic(Duration);
+/// A point on a clock that never steps: it compares only with others of the same process. It takes 8 bytes,
+/// also where there may be none: a topic has several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Monotonic(
+    /// Nanoseconds since the clock's start, and one.
+    NonZeroU64,
+);
+
+impl Default for Monotonic {
+    fn default() -> Self {
+        Self::from_start(Duration::ZERO)
+    }
+}
 
 impl Monotonic {
-    /// From the span since the clock's arbitrary start.
+    /// From the span since the clock's arbitrary start. The latest point is 584 years after it.
     pub const fn from_start(span: Duration) -> Self {
-        Self(span)
+        let nanos = span.as_nanos();
+        let nanos = if nanos < u64::MAX as u128 { nanos as u64 } else { u64::MAX - 1 };
+        Self(NonZeroU64::MIN.saturating_add(nanos))
+    }
+
+    /// The span since the clock's start.
+    const fn span(self) -> Duration {
+        Duration::from_nanos(self.0.get() - 1)
     }
 
     /// This point and `span` more.
     pub fn plus(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(span))
+        Self::from_start(self.span().saturating_add(span))
     }
 
     /// How long it is from `earlier` to this point; zero if it lies before.
     pub fn since(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
+        Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
     }
 
     /// How long it is since the last multiple of `every`, counted from the clock's start.
     pub fn into_interval(self, every: Duration) -> Duration {
-        let nanos = self.0.as_nanos().checked_rem(every.as_nanos()).unwrap_or(0);
+        let nanos = self.span().as_nanos().checked_rem(every.as_nanos()).unwrap_or(0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
     }
 }

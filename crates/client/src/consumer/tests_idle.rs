@@ -46,8 +46,7 @@ async fn it_ends_soon_after_the_last_item_and_each_server_is_asked_after_that() 
     let took = started.elapsed();
     assert!(took >= SPAN * 6 && took < SPAN * 30, "{took:?}");
     assert!(fakes.iter().all(|fake| fake.dequeue.calls().len() >= 2));
-    let longest =
-        fakes[0].dequeue.calls().iter().filter_map(|call| call.wait.clone()).map(|wait| wait.seconds).max();
+    let longest = fakes[0].dequeue.calls().iter().filter_map(|call| call.wait).map(|wait| wait.seconds).max();
     assert_eq!(longest, Some(0), "no poll waits for longer than the span");
 }
 
