@@ -13,7 +13,7 @@ use crate::{
         in_flight::{
             InFlight, OperationEffect, Planned, PlannedChange, PlannedOperation, PlannedPage, PlannedSettle,
         },
-        work::{NOBODY, ShardEnqueue},
+        work::{NOBODY, SettleKind, ShardEnqueue},
     },
 };
 
@@ -150,8 +150,11 @@ impl OwnedShard {
             Planned::Settle(settle) if settle.request.kind.is_of_operation() => {}
             Planned::Settle(settle) if settle.request.slot.is_none() => {
                 self.log_left_alone(settle.lease.seq, why);
-                let deadline = settle.lease.deadline.plus(PARKED_LEASE);
-                self.leases.postpone(settle.lease.seq, deadline);
+                // What a caller asked for who waits no more has no say in when the lease ends.
+                if matches!(settle.request.kind, SettleKind::LeaseTimeout) {
+                    let deadline = settle.lease.deadline.plus(PARKED_LEASE);
+                    self.leases.postpone(settle.lease.seq, deadline);
+                }
             }
             _ => {}
         }
