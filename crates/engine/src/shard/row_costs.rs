@@ -14,6 +14,11 @@ use forebay_store::Sweep;
 const SHARED_BATCH: Duration = Duration::from_millis(20);
 /// Its rows have so long at least, however long the statements around them take.
 const SHARED_ROWS_MIN: Duration = Duration::from_millis(5);
+/// One of so many of these batches is short. Batches that are all alike do not tell the cost of their rows
+/// from that of the batch itself.
+const SHORT_EVERY: u64 = 8;
+/// How much of the time the rows of a short batch have.
+const SHORT: f64 = 0.25;
 
 /// A kind of row, by what it costs the database. The first four are not counted as rows of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,10 +73,22 @@ const FIRST_ROW: usize = RowKind::Item as usize;
 /// The cost of each before a batch has shown it, in nanoseconds.
 const GUESSES: [f64; KINDS] =
     [2e6, 40e3, 20e3, 2e3, 20e3, 10e3, 15e3, 15e3, 60e3, 80e3, 50e3, 30e3, 30e3, 60e3, 30e3];
-/// The least and the most that one costs, in nanoseconds.
-const BOUNDS: (f64, f64) = (100.0, 1e9);
-/// How much a batch counts against those before it.
-const WEIGHT: f64 = 0.5;
+/// The least that a kind costs, in guesses.
+const LEAST: f64 = 0.05;
+/// The most that a row costs, in guesses.
+const ROW_MOST: f64 = 100.0;
+/// The most that the batch itself costs, in guesses: a second.
+const BATCH_MOST: f64 = 500.0;
+/// How far off the guess of the batch itself may be, in guesses: disks differ by more than processors.
+const BATCH_SPREAD: f64 = 4.0;
+/// How much batches of the same rows differ, in the time that they should take.
+const NOISE: f64 = 0.2;
+/// How much what is around the rows changes from one batch to the next, in what it took last.
+const DRIFT: f64 = 0.03;
+/// How much of what was learned of a row is forgotten with each batch.
+const FORGOTTEN: f64 = 0.02;
+/// One batch changes no more than if it were so many standard deviations off.
+const OUTLIER: f64 = 3.0;
 
 /// How many rows of each kind a batch has.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,33 +103,67 @@ impl RowCounts {
 }
 
 /// The time that rows took last, by kind.
+///
+/// A batch tells one sum. Which of its parts took longer than expected is known by how sure each is: this is
+/// a Kalman filter, and the costs are its state. What was learned of rows goes back to the guesses in time.
+/// So rows that were taken for dear, of which batches then have one or two, are tried in numbers again.
 #[derive(Debug)]
 pub(super) struct RowCosts {
     /// In nanoseconds.
     nanos: [f64; KINDS],
+    /// How far off they may be, and how they are off together.
+    covariance: [[f64; KINDS]; KINDS],
 }
 
 impl Default for RowCosts {
     fn default() -> Self {
-        Self { nanos: GUESSES }
+        let mut covariance = [[0.0; KINDS]; KINDS];
+        for (kind, guess) in GUESSES.into_iter().enumerate() {
+            let spread = if kind == RowKind::Batch as usize { BATCH_SPREAD } else { 1.0 };
+            covariance[kind][kind] = (guess * spread).powi(2);
+        }
+        Self { nanos: GUESSES, covariance }
     }
 }
 
 impl RowCosts {
-    /// A batch was committed, and took so long. What it took beyond, or less than, what was expected is laid
-    /// on the kinds that made up most of it. One batch that had to wait for something else changes little.
+    /// A batch was committed, and took so long.
     pub fn learn(&mut self, mut counts: RowCounts, took: Duration) {
         counts.0[RowKind::Batch as usize] = 1;
-        let parts = counts.0.iter().zip(&self.nanos).map(|(count, nanos)| f64::from(*count) * nanos);
-        let expected: f64 = parts.sum();
-        let off = (took.as_secs_f64() * 1e9 / expected).clamp(0.5, 2.0) - 1.0;
-        for (count, nanos) in counts.0.iter().zip(&mut self.nanos) {
-            let share = f64::from(*count) * *nanos / expected;
-            *nanos = (*nanos * (1.0 + WEIGHT * share * off)).clamp(BOUNDS.0, BOUNDS.1);
+        let counts = counts.0.map(f64::from);
+        self.forget();
+        let doubts = self.covariance.map(|row| dot(&row, &counts));
+        let expected = dot(&self.nanos, &counts);
+        let variance = dot(&doubts, &counts) + (NOISE * expected).powi(2);
+        let outlier = OUTLIER * variance.sqrt();
+        let off = (took.as_secs_f64() * 1e9 - expected).clamp(-outlier, outlier);
+        for kind in 0..KINDS {
+            let most = if kind == RowKind::Batch as usize { BATCH_MOST } else { ROW_MOST };
+            let learned = self.nanos[kind] + doubts[kind] / variance * off;
+            self.nanos[kind] = learned.clamp(LEAST * GUESSES[kind], most * GUESSES[kind]);
+            for other in 0..KINDS {
+                self.covariance[kind][other] -= doubts[kind] * doubts[other] / variance;
+            }
         }
-        // No batch takes less than what is around its rows. Where all are alike, nothing else tells it.
-        let overhead = &mut self.nanos[RowKind::Batch as usize];
-        *overhead = overhead.min(took.as_secs_f64() * 1e9).max(BOUNDS.0);
+    }
+
+    /// What was learned becomes less sure.
+    fn forget(&mut self) {
+        let batch = RowKind::Batch as usize;
+        let kept =
+            std::array::from_fn::<f64, KINDS, _>(|kind| if kind == batch { 1.0 } else { 1.0 - FORGOTTEN });
+        for kind in 0..KINDS {
+            let (nanos, guess) = (self.nanos[kind], GUESSES[kind]);
+            self.nanos[kind] = guess + kept[kind] * (nanos - guess);
+            for other in 0..KINDS {
+                self.covariance[kind][other] *= kept[kind] * kept[other];
+            }
+            self.covariance[kind][kind] += if kind == batch {
+                (DRIFT * nanos).powi(2)
+            } else {
+                (1.0 - kept[kind].powi(2)) * nanos.max(guess).powi(2)
+            };
+        }
     }
 
     /// How long the rows of a batch may take in which others wait, in nanoseconds: twice as long as what is
@@ -128,9 +179,11 @@ impl RowCosts {
         (self.budget() / 2.0 / self.nanos[RowKind::of_sweep(sweep) as usize]).max(1.0) as usize
     }
 
-    /// The prices in a batch of so many units, all of which the cheapest kinds may use up one by one.
-    pub fn prices(&self, units: usize) -> Prices {
-        let unit = self.budget() / units.max(1) as f64;
+    /// The prices in the batch of this number, of so many units, all of which the cheapest kinds may use up
+    /// one by one.
+    pub fn prices(&self, number: u64, units: usize) -> Prices {
+        let part = if number.is_multiple_of(SHORT_EVERY) { SHORT } else { 1.0 };
+        let unit = part * self.budget() / units.max(1) as f64;
         let mut of = self.nanos.map(|nanos| (nanos / unit).round() as usize);
         of[FIRST_ROW..].iter_mut().for_each(|price| *price = (*price).max(1));
         Prices { of, byte: self.nanos[RowKind::Kibibyte as usize] / 1_024.0 / unit }
@@ -171,6 +224,10 @@ impl Prices {
     }
 }
 
+fn dot(left: &[f64; KINDS], right: &[f64; KINDS]) -> f64 {
+    left.iter().zip(right).map(|(left, right)| left * right).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,7 +243,12 @@ mod tests {
 
     /// How many rows of a kind a shared batch has, at these costs.
     fn room(costs: &RowCosts, kind: RowKind) -> usize {
-        ROWS / costs.prices(ROWS).of(kind)
+        room_in(1, costs, kind)
+    }
+
+    /// How many of them the batch of a number has.
+    fn room_in(number: u64, costs: &RowCosts, kind: RowKind) -> usize {
+        ROWS / costs.prices(number, ROWS).of(kind)
     }
 
     #[test]
@@ -213,26 +275,62 @@ mod tests {
             costs.nanos[RowKind::Return as usize] / 1e3
         };
         assert!((250.0..=310.0).contains(&after(8, 300)));
-        assert!((25.0..=40.0).contains(&after(12, 30)));
+        assert!((10.0..=40.0).contains(&after(12, 30)));
     }
 
     #[test]
     fn one_batch_that_waited_for_something_else_changes_little() {
         let mut costs = RowCosts::default();
-        costs.learn(rows(RowKind::Return, ROWS), Duration::from_secs(30));
-        let changed = costs.nanos[RowKind::Return as usize] / GUESSES[RowKind::Return as usize];
-        assert!((1.3..=1.5).contains(&changed), "{changed}");
+        let mut after = |batches: usize, took: Duration| {
+            (0..batches).for_each(|_| costs.learn(rows(RowKind::Return, ROWS), took));
+            costs.nanos[RowKind::Return as usize] / 1e3
+        };
+        let before = after(30, Duration::from_millis(62));
+        let changed = after(1, Duration::from_secs(30)) / before;
+        assert!((1.0..=2.0).contains(&changed), "{changed}");
+    }
+
+    /// Batches as full as they may be. Returns how many rows each had.
+    fn run(costs: &mut RowCosts, batches: u64, around_us: u64, row_us: u64) -> Vec<usize> {
+        let batch = |number| {
+            let count = room_in(number, costs, RowKind::Item);
+            costs.learn(rows(RowKind::Item, count), Duration::from_micros(around_us + row_us * count as u64));
+            count
+        };
+        (1..=batches).map(batch).collect()
+    }
+
+    #[test]
+    fn full_batches_tell_their_rows_from_what_is_around_them() {
+        for (around_us, row_us, least, most) in
+            [(2_000, 20, 150, 400), (2_000, 200, 15, 40), (20_000, 20, 150, 400), (20_000, 200, 15, 50)]
+        {
+            let mut costs = RowCosts::default();
+            run(&mut costs, 150, around_us, row_us);
+            let (full, range) = (room(&costs, RowKind::Item), least..=most);
+            assert!(range.contains(&full), "{around_us} + {row_us} µs a row: {full}");
+        }
+    }
+
+    #[test]
+    fn rows_that_were_taken_for_dear_are_tried_again() {
+        let mut costs = RowCosts::default();
+        run(&mut costs, 50, 20_000, 20);
+        // The database is out of breath for a while.
+        run(&mut costs, 50, 20_000, 2_000);
+        assert!(room(&costs, RowKind::Item) < 60, "{costs:?}");
+        let after = run(&mut costs, 400, 20_000, 20);
+        let short = after.iter().filter(|rows| **rows < 100).count();
+        assert!(short < 100, "{after:?}");
     }
 
     #[test]
     fn however_long_a_batch_itself_takes_its_rows_have_their_time() {
         let mut costs = RowCosts::default();
-        for _ in 0..50 {
-            costs.learn(rows(RowKind::Deletion, 500), Duration::from_millis(100 + 5));
-        }
-        assert!((5e6..=15e6).contains(&costs.budget()), "{costs:?}");
-        // A short batch tells what the batch itself takes.
-        costs.learn(rows(RowKind::Deletion, 1), Duration::from_millis(3));
+        run(&mut costs, 100, 100_000, 10);
         assert!((5e6..=6e6).contains(&costs.budget()), "{costs:?}");
+        // Short batches tell what the batch itself takes.
+        (0..40).for_each(|_| costs.learn(rows(RowKind::Item, 1), Duration::from_millis(4)));
+        assert!((7e6..=9e6).contains(&costs.budget()), "{costs:?}");
     }
 }

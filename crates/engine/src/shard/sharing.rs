@@ -31,7 +31,7 @@ impl OwnedShard {
     /// The prices of a batch that is built now. While a bad row is searched, only the number of rows counts.
     pub(super) fn prices(&self, rows_max: usize, at: Monotonic) -> Prices {
         match self.rows_max.is_none() && self.company.is_there(at) {
-            true => self.row_costs.prices(rows_max),
+            true => self.row_costs.prices(self.tenure.batch + 1, rows_max),
             false => Prices::by_row(),
         }
     }

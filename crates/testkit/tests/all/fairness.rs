@@ -115,17 +115,16 @@ impl Tenant {
     }
 }
 
-/// A node with one shard. `dear`: items that return and new topics cost more.
-async fn start(dear: bool) -> Engine {
+/// A node with one shard.
+async fn start() -> Engine {
     let shards = FakeShards::new(1).await;
     // Little memory, so that the checks of a debug build have little to look at.
     let settings = Settings { index_bytes: 1 << 20, ..Settings::default() };
     let engine = shards.start(settings).await;
     let mut state = shards.dbs[0].lock();
     state.tables.strict = false;
-    let dear_row_us = if dear { 150 } else { 0 };
     state.faults =
-        Faults { commit_ms: (20, 20), row_us: 20, dear_row_us, read_ms: (10, 10), ..Faults::instant() };
+        Faults { commit_ms: (20, 20), row_us: 20, dear_row_us: 150, read_ms: (10, 10), ..Faults::instant() };
     drop(state);
     engine
 }
@@ -168,7 +167,7 @@ async fn p99(engine: &Engine, kind: Kind, hostile: bool) -> Duration {
     }
     let mut hostiles = JoinSet::new();
     if hostile {
-        be_hostile(engine, &mut hostiles, has_dear_rows(kind)).await;
+        be_hostile(engine, &mut hostiles).await;
         sleep(Duration::from_millis(500)).await;
     }
     let mut dice = Dice::new(3);
@@ -183,7 +182,7 @@ async fn p99(engine: &Engine, kind: Kind, hostile: bool) -> Duration {
 }
 
 /// Everything that one tenant can do to the others.
-async fn be_hostile(engine: &Engine, tasks: &mut JoinSet<()>, new_topics: bool) {
+async fn be_hostile(engine: &Engine, tasks: &mut JoinSet<()>) {
     let tenant = Tenant { engine: engine.clone(), name: "foe" };
     // What is refused is tried again soon, and not in an endless loop without time.
     let pause = || sleep(Duration::from_millis(1));
@@ -209,7 +208,7 @@ async fn be_hostile(engine: &Engine, tasks: &mut JoinSet<()>, new_topics: bool) 
             }
         });
     }
-    for number in 0..if new_topics { 2 } else { 0 } {
+    for number in 0..2 {
         let foe = tenant.clone();
         tasks.spawn(async move {
             for call in 0.. {
@@ -266,16 +265,9 @@ fn be_idle(tenant: &Tenant, tasks: &mut JoinSet<()>) {
     }
 }
 
-/// Whether some of the other tenant's rows cost more than others. Beside such rows an enqueue takes 3.7 times
-/// as long: a call with a request id is not cut, so now and then a new item waits for a third batch.
-fn has_dear_rows(kind: Kind) -> bool {
-    kind != Kind::Enqueue
-}
-
 async fn compare(kind: Kind) {
-    let dear = has_dear_rows(kind);
-    let alone = p99(&start(dear).await, kind, false).await;
-    let beside = p99(&start(dear).await, kind, true).await;
+    let alone = p99(&start().await, kind, false).await;
+    let beside = p99(&start().await, kind, true).await;
     println!("{kind:?}: p99 {alone:?} alone, {beside:?} beside a hostile tenant");
     assert!(beside <= 3 * alone.max(FLOOR), "{kind:?}: {alone:?} alone, {beside:?} beside");
 }
