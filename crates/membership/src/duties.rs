@@ -1,6 +1,6 @@
 //! What a node is to do with each shard, by the assignment and by what it sees of the shards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_cluster::weight;
 use forebay_engine::{Duty, ShardSight};
@@ -42,6 +42,21 @@ pub fn owners(catalog: &CatalogView, own: &NodeName, sights: &[ShardSight]) -> B
         false => by_address.get(sight.owner.as_str()).map(|name| (*name).clone()),
     };
     sights.iter().filter_map(|sight| Some((sight.id, owner(sight)?))).collect()
+}
+
+/// The same without nodes that are gone. A node that does not live, as the catalog shows, still owns what it
+/// is seen to renew.
+pub fn living_owners(
+    catalog: &CatalogView,
+    own: &NodeName,
+    sights: &[ShardSight],
+    is_live: impl Fn(&NodeName) -> bool,
+) -> BTreeMap<ShardId, NodeName> {
+    let renewed = sights.iter().filter(|sight| sight.answers && !sight.silent);
+    let renewed: BTreeSet<ShardId> = renewed.map(|sight| sight.id).collect();
+    let mut owners = owners(catalog, own, sights);
+    owners.retain(|shard, owner| is_live(owner) || renewed.contains(shard));
+    owners
 }
 
 /// Nodes whose shards have shown no sign of life for a whole shard lease: all that this node sees of theirs.
@@ -135,6 +150,17 @@ mod tests {
             silent_nodes(&name("a"), &owners, &sights).is_empty(),
             "one of its shards lives: the other is slow"
         );
+    }
+
+    #[test]
+    fn a_node_that_is_gone_owns_what_it_renews_and_nothing_else() {
+        let away = ShardSight { answers: false, ..sight(2, "b:7422", false) };
+        let sights = [sight(1, "b:7422", false), away, sight(3, "b:7422", true), sight(4, "own", false)];
+        let all = owners(&catalog(), &name("a"), &sights);
+        let owners =
+            |b_lives| living_owners(&catalog(), &name("a"), &sights, |node| b_lives || *node == name("a"));
+        assert_eq!(owners(true), all);
+        assert_eq!(owners(false), [(ShardId(1), name("b")), (ShardId(4), name("a"))].into());
     }
 
     #[test]

@@ -19,7 +19,8 @@ impl Member {
         let Some(view) = self.copy.view() else { return };
         let now = self.now();
         let unreached = self.peers.unreached();
-        let owners = duties::owners(view, &self.own, sights);
+        let owners =
+            duties::living_owners(view, &self.own, sights, |name| self.observer.liveness.is_live(name));
         let node = |node: &CatalogNode| NodeState {
             name: node.name.to_string(),
             peer_address: node.peer_address.clone(),

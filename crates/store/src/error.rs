@@ -34,6 +34,11 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
+    /// Whether the shards of a server have it all alike.
+    pub fn is_of_server(self) -> bool {
+        matches!(self, Self::Unavailable | Self::NotPrimary | Self::Disconnected | Self::NoConnection)
+    }
+
     /// Whether the connection can't be used any more.
     pub(crate) fn breaks_connection(self) -> bool {
         matches!(self, Self::Disconnected | Self::NotPrimary | Self::Unrecognized)

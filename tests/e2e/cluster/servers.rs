@@ -1,11 +1,15 @@
 //! The catalog, or one of two database servers, is away for a while.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fs, sync::Arc, time::Duration};
 
+use forebay_proto::v1::{ListShardsRequest, admin_service_client::AdminServiceClient};
 use forebay_testkit::servers::{Kind, Private};
 use tokio::time::{Instant, sleep};
 
-use super::nodes::{Nodes, channels, owned_by};
+use super::{
+    nodes::{Nodes, channels, owned_by},
+    set_ups::logged,
+};
 use crate::{
     history::History,
     load::Load,
@@ -114,4 +118,37 @@ async fn a_server_that_stands_still_moves_no_shard_of_another() {
     progress(&history, "load on two servers again", 300).await;
     load.stop().await;
     cluster.drain_and_check(&history, nodes).await;
+}
+
+/// A server with several shards goes away, and then a node that owned some of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_away_is_one_line_and_a_node_that_is_gone_owns_nothing() {
+    let healthy = Private::start(Kind::MariaDb, &[]).await;
+    let mut sick = Private::start(Kind::MariaDb, &[]).await;
+    let mut urls = Vec::new();
+    for _ in 0..4 {
+        urls.push(sick.fresh_url().await);
+    }
+    let cluster = Nodes::on(&healthy.fresh_url().await, &urls, 2).await;
+    let mut nodes = cluster.start_all().await;
+    sick.kill9().await;
+    let line = "cannot take over shards of";
+    logged(&cluster.log(0), line).await;
+    nodes.remove(1).kill9().await;
+    shows(&nodes[0], "forebay_nodes{state=\"silent\"} 1").await;
+
+    let mut admin = AdminServiceClient::new(nodes[0].channel());
+    let begun = Instant::now();
+    loop {
+        let shards = admin.list_shards(ListShardsRequest::default()).await.unwrap().into_inner().shards;
+        let of_gone: Vec<_> = shards.iter().filter(|shard| shard.owner == "node1").collect();
+        if of_gone.is_empty() {
+            break;
+        }
+        assert!(begun.elapsed() < SAID_TIMEOUT, "{of_gone:?}");
+        sleep(Duration::from_millis(20)).await;
+    }
+    // Meanwhile it has tried for seconds to take over each of the four.
+    assert_eq!(logged(&cluster.log(0), line).await, 1);
+    assert_eq!(fs::read_to_string(cluster.log(0)).unwrap().matches("cannot take over shard ").count(), 0);
 }

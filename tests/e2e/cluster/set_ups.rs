@@ -26,7 +26,7 @@ fn set_secrets(cluster: &Nodes, node: usize, secrets: &[&str]) {
 }
 
 /// Waits for a text in a log. Returns how often it is there.
-async fn logged(log: &Path, text: &str) -> usize {
+pub(super) async fn logged(log: &Path, text: &str) -> usize {
     let begun = Instant::now();
     loop {
         let log = fs::read_to_string(log).unwrap();

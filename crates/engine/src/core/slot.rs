@@ -55,6 +55,8 @@ pub(crate) struct Slot {
     pub fitness: Fitness,
     /// The node owns it, and is about to hand it over.
     pub hand_over: Option<HandOver>,
+    /// Its server lets nobody take the shard. The log says that of the server.
+    pub server_fails: bool,
     /// Whether it takes new items.
     pub intake: Intake,
     /// It is not one of the node's shards any more. Its slot stays, because positions must not change.
@@ -88,6 +90,7 @@ impl Slot {
             denied: Denied::default(),
             fitness: Fitness::default(),
             hand_over: None,
+            server_fails: false,
             intake,
             removed: false,
             changed: false,

@@ -167,7 +167,10 @@ pub(super) async fn acquire(task: &mut ShardTask) -> Claimed {
                 }
             }
             Err(error) => {
-                log_failure(task, &error.to_string(), &mut candidate.logged);
+                // What is of the server is logged for all of its shards at once.
+                if !error.class.is_of_server() {
+                    log_failure(task, &error.to_string(), &mut candidate.logged);
+                }
                 (candidate.watch, candidate.checked, candidate.ahead) = (None, false, None);
                 task.events.send(ShardEvent::Unreachable(error));
                 backoff.pause(&mut task.rng).await;

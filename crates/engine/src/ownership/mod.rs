@@ -149,6 +149,22 @@ pub(crate) fn unreachable(core: &mut Core, index: ShardIndex, term: u64, error: 
     if error.class == ErrorClass::Disconnected {
         health.silent(&error.message, at);
     }
+    if error.class.is_of_server() {
+        log_server(core, index, error);
+    }
+}
+
+/// Logs what keeps all shards of a server from being taken over: once, until all have been looked at again.
+fn log_server(core: &mut Core, index: ShardIndex, error: &StoreError) {
+    let slot = &core.slots[index];
+    if slot.server_fails {
+        return;
+    }
+    let (server, name) = (slot.server, slot.health.server());
+    if !core.slots.iter().any(|slot| slot.server == server && slot.server_fails) {
+        tracing::warn!(server = name, %error, "cannot take over shards of {name}: {error}; retrying");
+    }
+    core.slots[index].server_fails = true;
 }
 
 /// A shard's task says how it stands, ten times a second while it does not own the shard. Only what is new is
@@ -156,6 +172,7 @@ pub(crate) fn unreachable(core: &mut Core, index: ShardIndex, term: u64, error: 
 fn set_state(core: &mut Core, index: ShardIndex, term: u64, state: ShardState) {
     let slot = &mut core.slots[index];
     slot.term = term;
+    slot.server_fails &= state == ShardState::Unreachable;
     if std::mem::replace(&mut slot.state, state) != state {
         core.report_served();
     }
