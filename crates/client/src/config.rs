@@ -25,7 +25,8 @@ pub struct ClientConfig {
     pub namespace: String,
     /// How long connecting may take.
     pub connect_timeout: Duration,
-    /// How long one attempt may take, in addition to the wait of a long poll. Sent as the call's deadline.
+    /// How long one attempt may take, in addition to the wait of a long poll. Sent as the call's deadline. A
+    /// node answers within three seconds, whatever its databases do: one that takes longer does not work.
     pub attempt_timeout: Duration,
     /// How long a call may take, including all attempts and pauses.
     pub call_timeout: Duration,
@@ -42,7 +43,7 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// For a server at `addr`, with the namespace `default`, 10 s an attempt and 30 s a call. Several servers
+    /// For a server at `addr`, with the namespace `default`, 5 s an attempt and 30 s a call. Several servers
     /// let the first call succeed while one is down: see [`ClientConfig::endpoint`].
     pub fn new(addr: impl Into<String>) -> Self {
         Self {
@@ -53,7 +54,7 @@ impl ClientConfig {
             learn_nodes: true,
             namespace: "default".to_owned(),
             connect_timeout: Duration::from_secs(5),
-            attempt_timeout: Duration::from_secs(10),
+            attempt_timeout: Duration::from_secs(5),
             call_timeout: Duration::from_secs(30),
             keepalive: Duration::from_secs(30),
             keepalive_timeout: Duration::from_secs(10),
