@@ -148,7 +148,7 @@ engine! {
         with |plan| (plan.older, plan.keys) = (true, 600);
     keys_that_the_release_before_does_not_find: NoKeysForOlder in Crashes | TakeOvers | Moves
         breaks "IDEMPOTENT-ENQUEUE"
-        with |plan| (plan.older, plan.keys) = (true, 600);
+        with |plan| (plan.older, plan.keys, plan.topics, plan.shards) = (true, 900, 1, 1);
     a_key_of_all_topics: TopicLeftOutOfKeys in Quiet breaks "IDEMPOTENT-ENQUEUE"
         with |plan| plan.topics = 4;
     another_call_answered_as_the_first: RequestContentIgnored in Quiet breaks "NO-PHANTOM";
