@@ -204,7 +204,8 @@ pub const REASONS: &[ReasonInfo] = &[
     ReasonInfo {
         reason: Reason::TooManyPolicies,
         code: "RESOURCE_EXHAUSTED",
-        meaning: "the namespace has pauses, or settings, of 1,000 topics, or the cluster of 10,000",
+        meaning: "the namespace has pauses, or settings, of 1,000 topics, those whose rights descend from \
+                  one token of 2,000, or the cluster of 10,000",
         happened: "no",
         advice: "resume topics, or pause the whole namespace",
     },

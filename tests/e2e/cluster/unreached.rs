@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::nodes::{Nodes, metric_of_all, owned_by};
 
-/// It is out of reach after 3 s, and outvoted 10 s later.
+/// It is out of reach after 3 s, and outvoted 8 s later.
 const OUTVOTED_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Longer than a node lives whose counter stands still.

@@ -18,7 +18,7 @@ pub const NEW_HOME_STAYS: Duration = Duration::from_millis(1_500);
 /// A node takes part in so many moves from a living node at once, in either role.
 pub const MOVES_MAX: usize = 2;
 /// A node hands over once most of the others have not reached it for so long.
-pub const OUTVOTED_AFTER: Duration = Duration::from_secs(10);
+pub const OUTVOTED_AFTER: Duration = Duration::from_secs(8);
 
 /// A change of a shard's home.
 #[derive(Debug, Clone, PartialEq, Eq)]

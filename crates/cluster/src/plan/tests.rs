@@ -294,9 +294,9 @@ fn an_offline_shard_has_no_home() {
 fn an_outvoted_node_hands_over_after_a_while_and_one_at_a_time() {
     let shards: Vec<_> = (0..8).map(|id| (id, "s", ["a", "b", "c", "d"][id as usize % 4])).collect();
     let mut view = cluster(&["a", "b", "c", "d"], &shards);
-    node(&mut view, "b").grey_since = Some(at(NOW - 9));
+    node(&mut view, "b").grey_since = Some(at(NOW - 7));
     assert_eq!(plan(&view), []);
-    node(&mut view, "b").grey_since = Some(at(NOW - 10));
+    node(&mut view, "b").grey_since = Some(at(NOW - 8));
     node(&mut view, "c").grey_since = Some(at(NOW - 20));
     let moves = plan(&view);
     assert_eq!(moves.len(), 2);

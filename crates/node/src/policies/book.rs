@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use forebay_access::{Identity, Scope};
 use forebay_engine::RETRY_AFTER;
 use forebay_membership::{ClusterLinks, ClusterState};
 use forebay_store::{Catalog, PolicyBounds, PolicyWish, PolicyWritten, StoreError};
@@ -46,12 +47,14 @@ impl PolicyBook {
     /// effect, it tells how the policy would be.
     pub async fn change(
         &self,
+        caller: &Identity,
         name: &TopicName,
         dry_run: bool,
         change: impl Fn(&mut Policy),
     ) -> Result<Policy, Refusal> {
         let _turn = self.turns.take(&name.namespace)?;
-        let Written { wanted, version, is_new } = in_time(self.write(name, dry_run, change)).await?;
+        let Written { wanted, version, is_new } =
+            in_time(self.write(root_of(caller), name, dry_run, change)).await?;
         self.tell(version, is_new).await?;
         Ok(wanted)
     }
@@ -68,6 +71,7 @@ impl PolicyBook {
     /// Writes the change.
     async fn write(
         &self,
+        root: String,
         name: &TopicName,
         dry_run: bool,
         change: impl Fn(&mut Policy),
@@ -86,6 +90,7 @@ impl PolicyBook {
                 from_version: found.version,
                 policy,
                 ended_before: now.minus(ENDED_FOR),
+                root: root.clone(),
                 bounds: PolicyBounds::DEFAULT,
             };
             let written = self.catalog.put_policy(&wish).await.map_err(|error| failed(&error))?;
@@ -94,7 +99,9 @@ impl PolicyBook {
                     return Ok(Written { wanted: wish.policy, version, is_new: true });
                 }
                 PolicyWritten::Stale => {}
-                PolicyWritten::NamespaceFull | PolicyWritten::Full => return Err(full("pauses", written)),
+                PolicyWritten::NamespaceFull | PolicyWritten::RootFull | PolicyWritten::Full => {
+                    return Err(full("pauses", written));
+                }
             }
         }
         Err(unavailable("the policy is changed by others at the moment"))
@@ -127,6 +134,12 @@ impl PolicyBook {
     }
 }
 
+/// From whom a caller's rights descend, as the catalog counts. Empty: it is an operator.
+pub(super) fn root_of(caller: &Identity) -> String {
+    let is_operator = caller.may_everywhere(Scope::Admin);
+    if is_operator { String::new() } else { caller.root().to_owned() }
+}
+
 /// What became of a wish.
 pub(super) struct Written<T> {
     /// What is wanted.
@@ -142,14 +155,24 @@ pub(super) async fn in_time<T>(change: impl Future<Output = Result<T, Refusal>>)
     tokio::time::timeout(CATALOG_TIMEOUT, change).await.map_err(|_| late(CATALOG_TIMEOUT))?
 }
 
-/// There is no room for one more: of a namespace, or in all.
+/// There is no room for one more: of a namespace, of a root, or in all.
 pub(super) fn full(what: &str, written: PolicyWritten) -> Refusal {
-    let PolicyBounds { per_namespace, in_all, .. } = PolicyBounds::DEFAULT;
-    let (whose, most) = match written {
-        PolicyWritten::NamespaceFull => ("the namespace has", per_namespace),
-        _ => ("the cluster has", in_all),
+    let bounds = PolicyBounds::DEFAULT;
+    let message = match written {
+        PolicyWritten::NamespaceFull => {
+            format!("the namespace has {what} of {} topics, which is the limit", bounds.per_namespace)
+        }
+        PolicyWritten::RootFull => format!(
+            "the caller, whoever gave it its rights, and those to whom they gave some have {what} of {} \
+             topics and namespaces, which is the limit",
+            bounds.per_root
+        ),
+        _ => format!(
+            "the cluster has room for {what} of {} topics and namespaces, the last of which are for \
+             operators and for those who have few: there is none left for the caller",
+            bounds.in_all
+        ),
     };
-    let message = format!("{whose} {what} of {most} topics and namespaces, which is the limit");
     Refusal::new(Reason::TooManyPolicies, message).retry_after(RETRY_AFTER)
 }
 

@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use forebay_access::Identity;
 use forebay_store::{PolicyBounds, PolicyWritten, SettingsDocument, SettingsSnapshot};
 use forebay_types::{Namespace, Reason, Refusal, TopicName, TopicSettings};
 
 use super::{
-    book::{PolicyBook, failed, full, late, unread, unread_late},
+    book::{PolicyBook, failed, full, late, root_of, unread, unread_late},
     turns::Turn,
 };
 use crate::grpc::ALL_NAMESPACES;
@@ -47,11 +48,13 @@ impl AllSettings<'_> {
     /// from then on.
     pub async fn put(
         &self,
+        caller: &Identity,
         from_version: u64,
         wanted: BTreeMap<TopicName, TopicSettings>,
     ) -> Result<u64, Refusal> {
         let namespace = self.namespace.clone();
-        let document = SettingsDocument { namespace, from_version, wanted, bounds: PolicyBounds::DEFAULT };
+        let (root, bounds) = (root_of(caller), PolicyBounds::DEFAULT);
+        let document = SettingsDocument { namespace, from_version, wanted, root, bounds };
         let put = self.book.catalog.put_all_settings(&document);
         let written = match tokio::time::timeout(DOCUMENT_TIMEOUT, put).await {
             Ok(written) => written.map_err(|error| failed(&error))?,
@@ -63,7 +66,7 @@ impl AllSettings<'_> {
                 Ok(version)
             }
             PolicyWritten::Stale => Err(changed_meanwhile()),
-            full_one @ (PolicyWritten::NamespaceFull | PolicyWritten::Full) => {
+            full_one @ (PolicyWritten::NamespaceFull | PolicyWritten::RootFull | PolicyWritten::Full) => {
                 Err(full("settings", full_one))
             }
         }

@@ -1,9 +1,10 @@
 //! Changes settings in the catalog, and removes what is wanted of topics and namespaces.
 
+use forebay_access::Identity;
 use forebay_store::{PolicyBounds, PolicyRemoval, PolicyWritten, SettingsWish};
 use forebay_types::{Namespace, Reason, Refusal, SettingsRow, Topic, TopicName, TopicSettings};
 
-use super::book::{PolicyBook, Written, failed, full, in_time, unread};
+use super::book::{PolicyBook, Written, failed, full, in_time, root_of, unread};
 
 impl PolicyBook {
     /// Sets all settings of a name in place of those of a version. Without settings the version is 0. Where
@@ -11,6 +12,7 @@ impl PolicyBook {
     /// effect, it tells the version that is there.
     pub async fn put_settings(
         &self,
+        caller: &Identity,
         name: &TopicName,
         from_version: u64,
         settings: TopicSettings,
@@ -18,13 +20,14 @@ impl PolicyBook {
     ) -> Result<SettingsRow, Refusal> {
         let _turn = self.turns.take(&name.namespace)?;
         let Written { wanted, version, is_new } =
-            in_time(self.write_settings(name, from_version, settings, dry_run)).await?;
+            in_time(self.write_settings(root_of(caller), name, from_version, settings, dry_run)).await?;
         self.tell(version, is_new).await?;
         Ok(wanted)
     }
 
     async fn write_settings(
         &self,
+        root: String,
         name: &TopicName,
         from_version: u64,
         settings: TopicSettings,
@@ -46,6 +49,7 @@ impl PolicyBook {
             name: name.clone(),
             from_version: found.version,
             settings,
+            root,
             bounds: PolicyBounds::DEFAULT,
         };
         match self.catalog.put_settings(&wish).await.map_err(|error| failed(&error))? {
@@ -62,7 +66,9 @@ impl PolicyBook {
                 let found = self.catalog.settings(name).await.map_err(|error| unread(&error))?;
                 Err(mismatch(name, from_version, told_version(&found)))
             }
-            written @ (PolicyWritten::NamespaceFull | PolicyWritten::Full) => Err(full("settings", written)),
+            written @ (PolicyWritten::NamespaceFull | PolicyWritten::RootFull | PolicyWritten::Full) => {
+                Err(full("settings", written))
+            }
         }
     }
 

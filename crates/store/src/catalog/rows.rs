@@ -176,6 +176,8 @@ pub struct PolicyWish {
     pub policy: Policy,
     /// Other policies of which nothing is left since then are removed.
     pub ended_before: Timestamp,
+    /// From whom the rights of its maker descend. Empty: from nobody, it is an operator.
+    pub root: String,
     /// What the table may hold.
     pub bounds: PolicyBounds,
 }
@@ -189,6 +191,8 @@ pub struct SettingsWish {
     pub from_version: u64,
     /// What is set. Nothing removes the settings.
     pub settings: TopicSettings,
+    /// From whom the rights of its maker descend. Empty: from nobody, it is an operator.
+    pub root: String,
     /// What the table may hold.
     pub bounds: PolicyBounds,
 }
@@ -212,6 +216,8 @@ pub struct SettingsDocument {
     pub from_version: u64,
     /// What is set of each name. Nothing removes its settings.
     pub wanted: BTreeMap<TopicName, TopicSettings>,
+    /// From whom the rights of its maker descend. Empty: from nobody, it is an operator.
+    pub root: String,
     /// What the table may hold.
     pub bounds: PolicyBounds,
 }
@@ -232,8 +238,15 @@ pub struct PolicyRemoval {
 pub struct PolicyBounds {
     /// Of one namespace.
     pub per_namespace: u64,
+    /// Of those whose rights descend from one.
+    pub per_root: u64,
     /// In all.
     pub in_all: u64,
+    /// Of them, those that operators alone may add.
+    pub for_operators: u64,
+    /// Of the rest, those that are left to roots that have few, and how many are few. So none is shut out by
+    /// what others have.
+    pub for_few: (u64, u64),
     /// Removed ones that are kept, so that nodes need not read all of the others.
     pub removed: u64,
 }
@@ -241,7 +254,25 @@ pub struct PolicyBounds {
 impl PolicyBounds {
     /// What a catalog holds. A policy has 3 KiB at most and settings have 0.5 KiB, so that all of them have
     /// 35 MiB.
-    pub const DEFAULT: Self = Self { per_namespace: 1_000, in_all: 10_000, removed: 1_000 };
+    pub const DEFAULT: Self = Self {
+        per_namespace: 1_000,
+        per_root: 2_000,
+        in_all: 10_000,
+        for_operators: 1_000,
+        for_few: (1_000, 10),
+        removed: 1_000,
+    };
+
+    /// How many there may be in all once those have one more whose rights descend from a root, which have so
+    /// many. An empty root is an operator's.
+    pub fn in_all_for(&self, root: &str, of_root: u64) -> u64 {
+        let (for_few, few) = self.for_few;
+        match () {
+            () if root.is_empty() => self.in_all,
+            () if of_root < few => self.in_all - self.for_operators,
+            () => self.in_all - self.for_operators - for_few,
+        }
+    }
 }
 
 /// The result of writing a policy, or settings.
@@ -253,6 +284,8 @@ pub enum PolicyWritten {
     Stale,
     /// The namespace has as many of them as it may have.
     NamespaceFull,
-    /// The catalog has as many of them as it may have.
+    /// Those whose rights descend from the root have as many as they may have.
+    RootFull,
+    /// The catalog has as many of them as it may have, or as this root may fill.
     Full,
 }

@@ -66,7 +66,7 @@ pub async fn apply(
             return Ok(v1::ApplySettingsResponse { differences, version: found });
         }
         let count = changes.len();
-        match settings.put(found, changes).await {
+        match settings.put(caller, found, changes).await {
             Ok(version) => {
                 let (who, reason) = (&*caller.id, &request.reason);
                 tracing::info!(

@@ -49,7 +49,7 @@ pub async fn pause(
             *found = Some(Pause { since, ..pause.clone() });
         }
     };
-    let policy = book(admin)?.change(&name, request.dry_run, wish).await?;
+    let policy = book(admin)?.change(caller, &name, request.dry_run, wish).await?;
     Ok(v1::PauseTopicResponse { pauses: pauses_of(&policy, name.topic.is_empty(), since) })
 }
 
@@ -64,7 +64,7 @@ pub async fn resume(
     let sides = sides(&request.sides)?;
     cut_text(&mut request.reason, REASON_BYTES);
     let wish = |policy: &mut Policy| sides.iter().for_each(|side| *policy.pause_mut(*side) = None);
-    let policy = book(admin)?.change(&name, request.dry_run, wish).await?;
+    let policy = book(admin)?.change(caller, &name, request.dry_run, wish).await?;
     if !request.dry_run && !request.reason.is_empty() {
         let (namespace, topic, who, reason) = (&*name.namespace, &*name.topic, &*caller.id, &request.reason);
         tracing::info!(namespace, topic, who, reason, "pauses were ended");

@@ -23,14 +23,16 @@ pub(super) async fn next_version(session: &mut dyn Session) -> Result<u64, Store
 }
 
 /// One of the two tables.
-pub(super) struct NamedRows {
+pub(super) struct NamedRows<'a> {
     /// Its name.
     pub table: &'static str,
     /// What it may hold.
     pub bounds: PolicyBounds,
+    /// From whom the rights descend of who changes it. Empty: an operator does.
+    pub root: &'a str,
 }
 
-impl NamedRows {
+impl NamedRows<'_> {
     /// The version of a row, and whether there is something in it.
     pub async fn found(
         &self,
@@ -44,35 +46,62 @@ impl NamedRows {
         Ok((row.u64(0)?, row.int(1)? == 0))
     }
 
+    /// How many rows there are.
+    pub async fn in_all(&self, session: &mut dyn Session) -> Result<u64, StoreError> {
+        self.count(session, "", vec![]).await
+    }
+
+    /// How many rows there are, where this is so.
+    async fn count(
+        &self,
+        session: &mut dyn Session,
+        condition: &str,
+        values: Vec<Value>,
+    ) -> Result<u64, StoreError> {
+        let sql = format!("SELECT COUNT(*) FROM {} WHERE removed = 0{condition}", self.table);
+        Ok(int_of(&session.fetch(Statement::new(sql, values)).await?)?.unwrap_or(0).cast_unsigned())
+    }
+
+    /// How many rows the root has. An operator's are not counted.
+    async fn of_root(&self, session: &mut dyn Session) -> Result<u64, StoreError> {
+        match self.root {
+            "" => Ok(0),
+            root => self.count(session, " AND root = ?", vec![root.into()]).await,
+        }
+    }
+
     /// Why there is no room for one more.
     pub async fn no_room(
         &self,
         session: &mut dyn Session,
         name: &TopicName,
     ) -> Result<Option<PolicyWritten>, StoreError> {
-        let count = format!("SELECT COUNT(*) FROM {} WHERE removed = 0", self.table);
         let [namespace, _] = values_of(name);
-        let of_namespace = Statement::new(format!("{count} AND namespace = ?"), vec![namespace]);
-        for (statement, most, full) in [
-            (of_namespace, self.bounds.per_namespace, PolicyWritten::NamespaceFull),
-            (Statement::new(count, vec![]), self.bounds.in_all, PolicyWritten::Full),
-        ] {
-            if int_of(&session.fetch(statement).await?)?.unwrap_or(0).cast_unsigned() >= most {
-                return Ok(Some(full));
-            }
+        if self.count(session, " AND namespace = ?", vec![namespace]).await? >= self.bounds.per_namespace {
+            return Ok(Some(PolicyWritten::NamespaceFull));
         }
-        Ok(None)
+        let of_root = self.of_root(session).await?;
+        if of_root >= self.bounds.per_root {
+            return Ok(Some(PolicyWritten::RootFull));
+        }
+        let all = self.in_all(session).await?;
+        Ok((all >= self.bounds.in_all_for(self.root, of_root)).then_some(PolicyWritten::Full))
     }
 
-    /// Whether there are more than there may be, of the namespaces of these names or in all.
+    /// Whether there are more than there may be, of the namespaces of these names, of the root or in all.
+    /// `before`: as many were there. Where there are not more by now, they may stay.
     pub async fn too_many(
         &self,
         session: &mut dyn Session,
         names: impl Iterator<Item = &TopicName>,
+        before: u64,
     ) -> Result<Option<PolicyWritten>, StoreError> {
-        let count = format!("SELECT COUNT(*) FROM {} WHERE removed = 0", self.table);
-        let all = int_of(&session.fetch(Statement::new(count, vec![])).await?)?.unwrap_or(0);
-        if all.cast_unsigned() > self.bounds.in_all {
+        let of_root = self.of_root(session).await?;
+        if of_root > self.bounds.per_root {
+            return Ok(Some(PolicyWritten::RootFull));
+        }
+        let most = self.bounds.in_all_for(self.root, of_root.saturating_sub(1));
+        if self.in_all(session).await? > most.max(before) {
             return Ok(Some(PolicyWritten::Full));
         }
         // One question, whatever number of namespaces the names are of.
@@ -93,7 +122,7 @@ impl NamedRows {
         Ok(None)
     }
 
-    /// Writes rows, in few statements: these columns beside the name and the version.
+    /// Writes rows, in few statements: these columns beside the name, the version and the root.
     pub async fn write(
         &self,
         session: &mut dyn Session,
@@ -101,10 +130,10 @@ impl NamedRows {
         columns: &[&str],
         written: impl Iterator<Item = (&TopicName, Vec<Value>)>,
     ) -> Result<(), StoreError> {
-        let columns = [&["namespace", "topic", "version"], columns].concat();
+        let columns = [&["namespace", "topic", "version", "root"], columns].concat();
         let row = |(name, of_columns): (&TopicName, Vec<Value>)| {
             let mut values = Vec::from(values_of(name));
-            values.push(version.into());
+            values.extend([version.into(), self.root.into()]);
             values.extend(of_columns);
             values
         };

@@ -42,8 +42,8 @@ impl Change for PutPolicy<'_> {
     type Answer = PolicyWritten;
 
     async fn execute(&self, session: &mut dyn Session) -> Result<End<PolicyWritten>, StoreError> {
-        let PolicyWish { name, from_version, policy, bounds, .. } = self.0;
-        let rows = NamedRows { table: "policy", bounds: *bounds };
+        let PolicyWish { name, from_version, policy, root, bounds, .. } = self.0;
+        let rows = NamedRows { table: "policy", bounds: *bounds, root };
         let version = next_version(session).await?;
         let (found, is_there) = rows.found(session, name).await?;
         if found != *from_version {

@@ -36,7 +36,7 @@ impl RemovePolicies<'_> {
         values.extend([version.into(), (&**namespace).into()]);
         values.extend(topic.iter().map(|topic| Value::from(&**topic)));
         let removed = session.execute(Statement::new(sql, values)).await?;
-        NamedRows { table, bounds: *bounds }.forget_removed(session).await?;
+        NamedRows { table, bounds: *bounds, root: "" }.forget_removed(session).await?;
         Ok(removed)
     }
 }

@@ -24,8 +24,8 @@ impl Change for PutSettings<'_> {
     type Answer = PolicyWritten;
 
     async fn execute(&self, session: &mut dyn Session) -> Result<End<PolicyWritten>, StoreError> {
-        let SettingsWish { name, from_version, settings, bounds } = self.0;
-        let rows = NamedRows { table: "setting", bounds: *bounds };
+        let SettingsWish { name, from_version, settings, root, bounds } = self.0;
+        let rows = NamedRows { table: "setting", bounds: *bounds, root };
         let version = next_version(session).await?;
         let (found, is_there) = rows.found(session, name).await?;
         if found != *from_version {
@@ -52,18 +52,19 @@ impl Change for PutAllSettings<'_> {
     type Answer = PolicyWritten;
 
     async fn execute(&self, session: &mut dyn Session) -> Result<End<PolicyWritten>, StoreError> {
-        let SettingsDocument { namespace, from_version, wanted, bounds } = self.0;
-        let rows = NamedRows { table: "setting", bounds: *bounds };
+        let SettingsDocument { namespace, from_version, wanted, root, bounds } = self.0;
+        let rows = NamedRows { table: "setting", bounds: *bounds, root };
         let version = next_version(session).await?;
         let found = int_of(&session.fetch(settings_version(namespace.as_ref())).await?)?.unwrap_or(0);
         let found = found.cast_unsigned();
         if found != *from_version {
             return Ok(End::RollBack(PolicyWritten::Stale));
         }
+        let before = rows.in_all(session).await?;
         let written = wanted.iter().map(|(name, settings)| (name, columns::of_settings(settings)));
         rows.write(session, version, &columns::OF_SETTINGS, written).await?;
         // Some may have made room for others, so it is counted in the end.
-        if let Some(full) = rows.too_many(session, wanted.keys()).await? {
+        if let Some(full) = rows.too_many(session, wanted.keys(), before).await? {
             return Ok(End::RollBack(full));
         }
         rows.forget_removed(session).await?;

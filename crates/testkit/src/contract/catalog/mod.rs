@@ -122,12 +122,13 @@ macro_rules! catalog_contract {
                 policies: a_policy_is_read_as_it_was_written, only_policies_that_changed_are_read,
                     a_policy_is_written_from_its_last_version, of_two_policies_from_one_version_one_wins,
                     a_removed_policy_is_told_and_then_forgotten, policies_have_bounds,
-                    a_policy_that_has_ended_makes_room, policies_do_not_touch_the_rest;
+                    policies_are_shared_out_by_root, a_policy_that_has_ended_makes_room,
+                    policies_do_not_touch_the_rest;
                 settings: a_document_of_settings_is_written_whole, the_settings_of_a_namespace_have_a_version,
                 a_long_document_of_settings_is_written_whole, settings_are_read_as_they_were_written,
                     settings_are_written_from_their_last_version, settings_and_pauses_leave_each_other_alone,
                     policies_and_settings_are_removed_together, removed_settings_are_told_and_then_forgotten,
-                    settings_have_bounds;
+                    settings_have_bounds, settings_are_shared_out_by_root;
                 audit: a_record_is_read_as_it_was_written, a_record_ends_once,
                     records_are_read_by_tenant_and_time, old_records_are_deleted;
                 requests: the_first_answer_of_a_request_is_kept, a_request_without_effect_is_forgotten,

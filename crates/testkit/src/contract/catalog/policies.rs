@@ -6,7 +6,8 @@ use forebay_types::{Pause, Policy, PolicyChanges, Timestamp, TopicName};
 use super::{CatalogSubject, all};
 
 /// Few, to reach them.
-const BOUNDS: PolicyBounds = PolicyBounds { per_namespace: 3, in_all: 5, removed: 2 };
+const BOUNDS: PolicyBounds =
+    PolicyBounds { per_namespace: 3, per_root: 4, in_all: 5, for_operators: 0, for_few: (0, 0), removed: 2 };
 /// Nothing ends before it.
 const BEGINNING: Timestamp = Timestamp::from_micros(1);
 
@@ -20,7 +21,14 @@ fn paused(note: &str) -> Policy {
 }
 
 fn wish(name: &TopicName, from_version: u64, policy: Policy) -> PolicyWish {
-    PolicyWish { name: name.clone(), from_version, policy, ended_before: BEGINNING, bounds: BOUNDS }
+    PolicyWish {
+        name: name.clone(),
+        from_version,
+        policy,
+        ended_before: BEGINNING,
+        root: String::new(),
+        bounds: BOUNDS,
+    }
 }
 
 fn topic(topic: &str) -> TopicName {
@@ -150,6 +158,44 @@ pub async fn policies_have_bounds(subject: CatalogSubject) {
     assert!(matches!(put(&*catalog, &topic("a"), paused("changed")).await, PolicyWritten::Yes(_)));
     assert!(matches!(put(&*catalog, &topic("a"), Policy::default()).await, PolicyWritten::Yes(_)));
     assert!(matches!(put(&*catalog, &topic("c"), paused("")).await, PolicyWritten::Yes(_)));
+}
+
+/// Bounds that the rows of a few roots reach.
+pub(super) const SHARED: PolicyBounds =
+    PolicyBounds { per_namespace: 9, per_root: 3, in_all: 8, for_operators: 1, for_few: (2, 1), removed: 2 };
+
+/// Who writes a row, and what is answered: whoever has rights gets a share, and operators the last one.
+pub(super) const SHARED_OUT: [(&str, Option<PolicyWritten>); 12] = [
+    ("one", None),
+    ("one", None),
+    ("one", None),
+    ("one", Some(PolicyWritten::RootFull)),
+    ("two", None),
+    ("two", None),
+    ("two", Some(PolicyWritten::Full)),
+    ("three", None),
+    ("four", None),
+    ("five", Some(PolicyWritten::Full)),
+    ("", None),
+    ("", Some(PolicyWritten::Full)),
+];
+
+/// No tenant takes the room of the others, and none that of operators.
+pub async fn policies_are_shared_out_by_root(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    for (number, (root, refused)) in SHARED_OUT.into_iter().enumerate() {
+        let name = TopicName::new(root.to_owned() + "-ns", number.to_string());
+        let wish = PolicyWish { root: root.into(), bounds: SHARED, ..wish(&name, 0, paused("")) };
+        let written = catalog.put_policy(&wish).await.expect("is written");
+        match refused {
+            Some(refused) => assert_eq!(written, refused, "{number}"),
+            None => assert!(matches!(written, PolicyWritten::Yes(_)), "{number}: {written:?}"),
+        }
+    }
+    let own = TopicName::new("one-ns", "0");
+    let version = catalog.policy(&own).await.expect("reads").version;
+    let wish = PolicyWish { root: "one".into(), bounds: SHARED, ..wish(&own, version, paused("changed")) };
+    assert!(matches!(catalog.put_policy(&wish).await.expect("is written"), PolicyWritten::Yes(_)));
 }
 
 /// Pauses that ended by themselves are removed by the next change, whosever it is.

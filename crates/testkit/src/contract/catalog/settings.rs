@@ -7,10 +7,14 @@ use forebay_store::{
 };
 use forebay_types::{Pause, Policy, PolicyChanges, SettingsRow, Timestamp, TopicName, TopicSettings};
 
-use super::{CatalogSubject, all};
+use super::{
+    CatalogSubject, all,
+    policies::{SHARED, SHARED_OUT},
+};
 
 /// Few, to reach them.
-const BOUNDS: PolicyBounds = PolicyBounds { per_namespace: 3, in_all: 5, removed: 2 };
+const BOUNDS: PolicyBounds =
+    PolicyBounds { per_namespace: 3, per_root: 4, in_all: 5, for_operators: 0, for_few: (0, 0), removed: 2 };
 
 fn topic(topic: &str) -> TopicName {
     TopicName::new("ns", topic)
@@ -21,7 +25,7 @@ fn attempts(number: u32) -> TopicSettings {
 }
 
 fn wish(name: &TopicName, from_version: u64, settings: TopicSettings) -> SettingsWish {
-    SettingsWish { name: name.clone(), from_version, settings, bounds: BOUNDS }
+    SettingsWish { name: name.clone(), from_version, settings, root: String::new(), bounds: BOUNDS }
 }
 
 /// Writes settings over those that are there.
@@ -48,6 +52,7 @@ async fn pause(catalog: &dyn Catalog, name: &TopicName) {
         from_version,
         policy,
         ended_before: Timestamp::from_micros(1),
+        root: String::new(),
         bounds: BOUNDS,
     };
     assert!(matches!(catalog.put_policy(&wish).await.expect("is written"), PolicyWritten::Yes(_)));
@@ -195,6 +200,41 @@ pub async fn settings_have_bounds(subject: CatalogSubject) {
     put_version(&*catalog, &topic("c"), attempts(1)).await;
 }
 
+/// No tenant takes the room of the others, and none that of operators: name by name, and by a document.
+pub async fn settings_are_shared_out_by_root(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    for (number, (root, refused)) in SHARED_OUT.into_iter().enumerate() {
+        let name = TopicName::new(root.to_owned() + "-ns", number.to_string());
+        let written = if number % 2 == 0 {
+            let wish = SettingsWish { root: root.into(), bounds: SHARED, ..wish(&name, 0, attempts(1)) };
+            catalog.put_settings(&wish).await
+        } else {
+            let document = SettingsDocument {
+                namespace: None,
+                from_version: catalog.all_settings(None).await.expect("reads").version,
+                wanted: [(name, attempts(1))].into(),
+                root: root.into(),
+                bounds: SHARED,
+            };
+            catalog.put_all_settings(&document).await
+        };
+        match (written.expect("is written"), refused) {
+            (written, Some(refused)) => assert_eq!(written, refused, "{number}"),
+            (written, None) => assert!(matches!(written, PolicyWritten::Yes(_)), "{number}: {written:?}"),
+        }
+    }
+    // A document without a new name takes no room.
+    let document = SettingsDocument {
+        namespace: None,
+        from_version: catalog.all_settings(None).await.expect("reads").version,
+        wanted: [(TopicName::new("two-ns", "4"), attempts(2))].into(),
+        root: "two".into(),
+        bounds: SHARED,
+    };
+    let written = catalog.put_all_settings(&document).await.expect("is written");
+    assert!(matches!(written, PolicyWritten::Yes(_)), "{written:?}");
+}
+
 /// Many names in one change, unless any settings have changed or there are too many then.
 pub async fn a_document_of_settings_is_written_whole(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
@@ -211,6 +251,7 @@ pub async fn a_document_of_settings_is_written_whole(subject: CatalogSubject) {
                 (topic(name), settings)
             })
             .collect(),
+        root: String::new(),
         bounds: BOUNDS,
     };
     let put = async |document| catalog.put_all_settings(&document).await.expect("is written");
@@ -257,6 +298,7 @@ pub async fn the_settings_of_a_namespace_have_a_version(subject: CatalogSubject)
         namespace: namespace.map(Into::into),
         from_version,
         wanted: [(topic("b"), attempts(4))].into(),
+        root: String::new(),
         bounds: BOUNDS,
     };
     let put = async |document| catalog.put_all_settings(&document).await.expect("is written");
@@ -289,6 +331,7 @@ pub async fn a_long_document_of_settings_is_written_whole(subject: CatalogSubjec
         namespace: Some("ns".into()),
         from_version: 0,
         wanted: wanted.clone(),
+        root: String::new(),
         bounds: PolicyBounds { per_namespace: 1_500, ..PolicyBounds::DEFAULT },
     };
     let written = catalog.put_all_settings(&document).await.expect("is written");

@@ -31,6 +31,10 @@ pub(super) struct CatalogTables {
     pub policies: BTreeMap<TopicName, PolicyRow>,
     /// The settings, removed ones included.
     pub settings: BTreeMap<TopicName, SettingsRow>,
+    /// From whom the rights of those descend who wrote the policies.
+    policy_roots: BTreeMap<TopicName, String>,
+    /// The same of the settings.
+    setting_roots: BTreeMap<TopicName, String>,
     /// The highest version of a removed row of either that is deleted.
     pub policies_floor: u64,
     /// The highest number that a shard has had.
@@ -83,7 +87,7 @@ impl CatalogTables {
 
     /// See [`Catalog::put_policy`](forebay_store::Catalog::put_policy).
     pub fn put_policy(&mut self, wish: &PolicyWish) -> PolicyWritten {
-        let PolicyWish { name, from_version, policy, ended_before, bounds } = wish;
+        let PolicyWish { name, from_version, policy, ended_before, root, bounds } = wish;
         let found = self.policy(name);
         if found.version != *from_version {
             return PolicyWritten::Stale;
@@ -102,10 +106,11 @@ impl CatalogTables {
         let there = rows.values().filter(|row| !row.policy.is_nothing()).map(|row| &row.name);
         if found.policy.is_nothing()
             && !policy.is_nothing()
-            && let Some(full) = no_room(there, name, bounds)
+            && let Some(full) = no_room(there, name, (&self.policy_roots, root), bounds)
         {
             return full;
         }
+        self.policy_roots.insert(name.clone(), root.clone());
         rows.insert(name.clone(), PolicyRow { name: name.clone(), version, policy: policy.clone() });
         (self.policies, self.versions.policies) = (rows, version);
         self.forget_removed(bounds);
@@ -120,7 +125,7 @@ impl CatalogTables {
 
     /// See [`Catalog::put_settings`](forebay_store::Catalog::put_settings).
     pub fn put_settings(&mut self, wish: &SettingsWish) -> PolicyWritten {
-        let SettingsWish { name, from_version, settings, bounds } = wish;
+        let SettingsWish { name, from_version, settings, root, bounds } = wish;
         let found = self.settings(name);
         if found.version != *from_version {
             return PolicyWritten::Stale;
@@ -128,10 +133,11 @@ impl CatalogTables {
         let there = self.settings.values().filter(|row| !row.settings.is_nothing()).map(|row| &row.name);
         if found.settings.is_nothing()
             && !settings.is_nothing()
-            && let Some(full) = no_room(there, name, bounds)
+            && let Some(full) = no_room(there, name, (&self.setting_roots, root), bounds)
         {
             return full;
         }
+        self.setting_roots.insert(name.clone(), root.clone());
         self.versions.policies += 1;
         let version = self.versions.policies;
         self.settings.insert(name.clone(), SettingsRow { name: name.clone(), version, settings: *settings });
@@ -150,18 +156,26 @@ impl CatalogTables {
 
     /// See [`Catalog::put_all_settings`](forebay_store::Catalog::put_all_settings).
     pub fn put_all_settings(&mut self, document: &SettingsDocument) -> PolicyWritten {
-        let SettingsDocument { namespace, from_version, wanted, bounds } = document;
+        let SettingsDocument { namespace, from_version, wanted, root, bounds } = document;
         if self.all_settings(namespace.as_ref()).version != *from_version {
             return PolicyWritten::Stale;
         }
         let version = self.versions.policies + 1;
-        let mut settings = self.settings.clone();
+        let (mut settings, mut roots) = (self.settings.clone(), self.setting_roots.clone());
+        let before = settings.values().filter(|row| !row.settings.is_nothing()).count() as u64;
         for (name, wanted) in wanted {
             let row = SettingsRow { name: name.clone(), version, settings: *wanted };
             settings.insert(name.clone(), row);
+            roots.insert(name.clone(), root.clone());
         }
         let there = || settings.values().filter(|row| !row.settings.is_nothing());
-        if there().count() as u64 > bounds.in_all {
+        let of_root =
+            there().filter(|row| !root.is_empty() && roots.get(&row.name) == Some(root)).count() as u64;
+        if of_root > bounds.per_root {
+            return PolicyWritten::RootFull;
+        }
+        let most = bounds.in_all_for(root, of_root.saturating_sub(1));
+        if there().count() as u64 > most.max(before) {
             return PolicyWritten::Full;
         }
         for name in wanted.keys() {
@@ -170,7 +184,7 @@ impl CatalogTables {
                 return PolicyWritten::NamespaceFull;
             }
         }
-        (self.settings, self.versions.policies) = (settings, version);
+        (self.settings, self.setting_roots, self.versions.policies) = (settings, roots, version);
         self.forget_removed(bounds);
         PolicyWritten::Yes(version)
     }
@@ -322,16 +336,19 @@ impl CatalogTables {
 fn no_room<'a>(
     there: impl Iterator<Item = &'a TopicName>,
     name: &TopicName,
+    (roots, root): (&BTreeMap<TopicName, String>, &String),
     bounds: &PolicyBounds,
 ) -> Option<PolicyWritten> {
-    let (mut all, mut of_namespace) = (0, 0);
+    let (mut all, mut of_namespace, mut of_root) = (0, 0, 0);
     for other in there {
         all += 1;
         of_namespace += u64::from(other.namespace == name.namespace);
+        of_root += u64::from(!root.is_empty() && roots.get(other) == Some(root));
     }
     match () {
         () if of_namespace >= bounds.per_namespace => Some(PolicyWritten::NamespaceFull),
-        () if all >= bounds.in_all => Some(PolicyWritten::Full),
+        () if of_root >= bounds.per_root => Some(PolicyWritten::RootFull),
+        () if all >= bounds.in_all_for(root, of_root) => Some(PolicyWritten::Full),
         () => None,
     }
 }

@@ -21,9 +21,9 @@ pub const HUNG_SERVED_WITHIN: Duration = Duration::from_millis(3_750);
 /// The same while the catalog does not answer. A turn of the membership task waits 2 s for it, and a node
 /// that is not the first to take a shard takes it in its next turn.
 pub const WITHOUT_CATALOG_WITHIN: Duration = Duration::from_millis(7_500);
-/// The same where all others do not reach a node, nor it them: they find that out after 3 s, vote it out 10 s
+/// The same where all others do not reach a node, nor it them: they find that out after 3 s, vote it out 8 s
 /// later, and its shards go two at a time.
-pub const OUTVOTED_WITHIN: Duration = Duration::from_millis(17_500);
+pub const OUTVOTED_WITHIN: Duration = Duration::from_millis(15_500);
 /// For so long nothing must have disturbed the cluster.
 pub const CALM_FOR: Duration = Duration::from_secs(15);
 
