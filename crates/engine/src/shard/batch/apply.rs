@@ -68,7 +68,8 @@ impl OwnedShard {
         self.tenure.committed(&batch, last, took);
         self.recovered(at);
         if last == batch.number {
-            self.row_costs.learn(batch.counts, took);
+            // Whoever waits for it waits for the event loop too, which has as much to do for each row.
+            self.row_costs.learn(batch.counts, took.max(at.since(batch.sent_at)));
         }
         let topology = batch.topology.take();
         // Another set may have become known since.

@@ -1,0 +1,233 @@
+
+
+
+
+
+
+
+use std::time::Duration;
+
+#[derive(Clone,Copy,Debug)] pub enum Sweep{Due,Expiry,Retention}
+
+/// A batch in which others wait takes about so long at most. They wait for two: the one on its way, and
+/// their own.
+const SHARED_BATCH: Duration = Duration::from_millis(20);
+/// Its rows have so long at least, however long the statements around them take.
+const SHARED_ROWS_MIN: Duration = Duration::from_millis(3);
+/// One of so many of these batches is short. Batches that are all alike do not tell the cost of their rows
+/// from that of the batch itself.
+const SHORT_EVERY: u64 = 8;
+/// How much of the time the rows of a short batch have.
+const SHORT: f64 = 0.25;
+
+/// A kind of row, by what it costs the database. The first four are not counted as rows of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowKind {
+    /// The batch itself: the statements around its rows, its fence, its COMMIT.
+    Batch,
+    /// The row of a topic, beside that of its first item.
+    Topic,
+    /// The memory of a dedupe key or a request id, beside the items.
+    Key,
+    /// 1,024 bytes of bodies.
+    Kibibyte,
+    /// A new item, or one that is inserted again.
+    Item,
+    /// A delivery that begins.
+    Lease,
+    /// A delivery that goes on with another end, or moves to another row of the log.
+    Extension,
+    /// An item that is deleted: acked, consumed, cancelled, or expired at the end of its delivery.
+    Deletion,
+    /// An item that returns after a delivery.
+    Return,
+    /// An item that becomes a dead letter.
+    DeadLetter,
+    /// A scheduled item that is due.
+    Due,
+    /// An item that expired.
+    Expiry,
+    /// A dead letter that was kept for long enough.
+    Retention,
+    /// An item that an operation, or a caller, changes.
+    Change,
+    /// All that is seldom.
+    Other,
+}
+
+impl RowKind {
+    /// The rows that a sweep moves.
+    pub const fn of_sweep(sweep: Sweep) -> Self {
+        match sweep {
+            Sweep::Due => Self::Due,
+            Sweep::Expiry => Self::Expiry,
+            Sweep::Retention => Self::Retention,
+        }
+    }
+}
+
+/// How many kinds there are.
+const KINDS: usize = RowKind::Other as usize + 1;
+/// The first of those that are counted as rows.
+const FIRST_ROW: usize = RowKind::Item as usize;
+/// The cost of each before a batch has shown it, in nanoseconds.
+const GUESSES: [f64; KINDS] =
+    [2e6, 40e3, 20e3, 2e3, 20e3, 10e3, 15e3, 15e3, 60e3, 80e3, 50e3, 30e3, 30e3, 60e3, 30e3];
+/// The least that a kind costs, in guesses.
+const LEAST: f64 = 0.05;
+/// The most that a row costs, in guesses.
+const ROW_MOST: f64 = 100.0;
+/// The most that the batch itself costs, in guesses: a second.
+const BATCH_MOST: f64 = 500.0;
+/// How far off the guess of the batch itself may be, in guesses: disks differ by more than processors.
+const BATCH_SPREAD: f64 = 4.0;
+/// The same of a row.
+const ROW_SPREAD: f64 = 2.0;
+/// How much batches of the same rows differ, in the time that they should take.
+const NOISE: f64 = 0.4;
+/// How much what is around the rows changes from one batch to the next, in what it took last.
+const DRIFT: f64 = 0.1;
+/// How much of what was learned of a row is forgotten with each batch.
+const FORGOTTEN: f64 = 0.02;
+/// One batch changes no more than if it were so many standard deviations off.
+const OUTLIER: f64 = 2.0;
+
+/// How many rows of each kind a batch has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RowCounts([u32; KINDS]);
+
+impl RowCounts {
+    /// A batch has so many more of a kind.
+    pub(super) fn add(&mut self, kind: RowKind, count: usize) {
+        let counted = &mut self.0[kind as usize];
+        *counted = counted.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+    }
+}
+
+/// The time that rows took last, by kind.
+///
+/// A batch tells one sum. Which of its parts took longer than expected is known by how sure each is: this is
+/// a Kalman filter, and the costs are its state. What was learned of rows goes back to the guesses in time.
+/// So rows that were taken for dear, of which batches then have one or two, are tried in numbers again.
+#[derive(Debug)]
+pub(super) struct RowCosts {
+    /// In nanoseconds.
+    nanos: [f64; KINDS],
+    /// How far off they may be, and how they are off together.
+    covariance: [[f64; KINDS]; KINDS],
+}
+
+impl Default for RowCosts {
+    fn default() -> Self {
+        let mut covariance = [[0.0; KINDS]; KINDS];
+        for (kind, guess) in GUESSES.into_iter().enumerate() {
+            let spread = if kind == RowKind::Batch as usize { BATCH_SPREAD } else { ROW_SPREAD };
+            covariance[kind][kind] = (guess * spread).powi(2);
+        }
+        Self { nanos: GUESSES, covariance }
+    }
+}
+
+impl RowCosts {
+    /// A batch was committed. So long after it was built its callers were told.
+    pub fn learn(&mut self, mut counts: RowCounts, took: Duration) {
+        counts.0[RowKind::Batch as usize] = 1;
+        let counts = counts.0.map(f64::from);
+        self.forget();
+        let doubts = self.covariance.map(|row| dot(&row, &counts));
+        let expected = dot(&self.nanos, &counts);
+        let variance = dot(&doubts, &counts) + (NOISE * expected).powi(2);
+        let outlier = OUTLIER * variance.sqrt();
+        let off = (took.as_secs_f64() * 1e9 - expected).clamp(-outlier, outlier);
+        for kind in 0..KINDS {
+            let most = if kind == RowKind::Batch as usize { BATCH_MOST } else { ROW_MOST };
+            let learned = self.nanos[kind] + doubts[kind] / variance * off;
+            self.nanos[kind] = learned.clamp(LEAST * GUESSES[kind], most * GUESSES[kind]);
+            for other in 0..KINDS {
+                self.covariance[kind][other] -= doubts[kind] * doubts[other] / variance;
+            }
+        }
+    }
+
+    /// What was learned becomes less sure.
+    fn forget(&mut self) {
+        let batch = RowKind::Batch as usize;
+        let kept =
+            std::array::from_fn::<f64, KINDS, _>(|kind| if kind == batch { 1.0 } else { 1.0 - FORGOTTEN });
+        for kind in 0..KINDS {
+            let (nanos, guess) = (self.nanos[kind], GUESSES[kind]);
+            self.nanos[kind] = guess + kept[kind] * (nanos - guess);
+            for other in 0..KINDS {
+                self.covariance[kind][other] *= kept[kind] * kept[other];
+            }
+            self.covariance[kind][kind] += if kind == batch {
+                (DRIFT * nanos).powi(2)
+            } else {
+                // Less than in proportion to what it is taken to cost: else dear rows would take the blame for all.
+                (1.0 - kept[kind].powi(2)) * ROW_SPREAD.powi(2) * guess * nanos.max(guess)
+            };
+        }
+    }
+
+    /// How long the rows of a batch may take in which others wait, in nanoseconds: half as long again as what
+    /// is around them, as far as the whole is no longer than it may be.
+    fn budget(&self) -> f64 {
+        let overhead = self.nanos[RowKind::Batch as usize];
+        let [whole, least] = [SHARED_BATCH, SHARED_ROWS_MIN].map(|span| span.as_secs_f64() * 1e9);
+        (1.5 * overhead).min(whole - overhead).max(least)
+    }
+
+    /// How many rows that a sweep moves take half of a batch in which others wait.
+    pub fn page_rows(&self, sweep: Sweep) -> usize {
+        (self.budget() / 2.0 / self.nanos[RowKind::of_sweep(sweep) as usize]).max(1.0) as usize
+    }
+
+    /// The prices in the batch of this number, of so many units, all of which the cheapest kinds may use up
+    /// one by one.
+    pub fn prices(&self, number: u64, units: usize) -> Prices {
+        let part = if number.is_multiple_of(SHORT_EVERY) { SHORT } else { 1.0 };
+        let unit = part * self.budget() / units.max(1) as f64;
+        let mut of = self.nanos.map(|nanos| (nanos / unit).round() as usize);
+        of[FIRST_ROW..].iter_mut().for_each(|price| *price = (*price).max(1));
+        Prices { of, byte: self.nanos[RowKind::Kibibyte as usize] / 1_024.0 / unit }
+    }
+}
+
+/// The prices of rows, in units of which a batch has as many as it may have rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prices {
+    /// One row of each kind.
+    of: [usize; KINDS],
+    /// A byte of a body.
+    byte: f64,
+}
+
+impl Prices {
+    /// In a batch that nobody else waits for: only rows count, and all alike.
+    pub fn by_row() -> Self {
+        let mut of = [1; KINDS];
+        of[..FIRST_ROW].fill(0);
+        Self { of, byte: 0.0 }
+    }
+
+    /// Of one of a kind.
+    pub fn of(&self, kind: RowKind) -> usize {
+        self.of[kind as usize]
+    }
+
+    /// Of bodies.
+    pub fn of_bytes(&self, bytes: usize) -> usize {
+        (self.byte * bytes as f64).round() as usize
+    }
+
+    /// Of the dearest end of a delivery.
+    pub fn of_settlement(&self) -> usize {
+        let kinds = [RowKind::Deletion, RowKind::Return, RowKind::Extension];
+        kinds.map(|kind| self.of(kind)).into_iter().max().unwrap_or(1)
+    }
+}
+
+fn dot(left: &[f64; KINDS], right: &[f64; KINDS]) -> f64 {
+    left.iter().zip(right).map(|(left, right)| left * right).sum()
+}
+
