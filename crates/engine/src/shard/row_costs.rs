@@ -163,7 +163,7 @@ impl RowCosts {
             self.covariance[kind][kind] += if kind == batch {
                 (DRIFT * nanos).powi(2)
             } else {
-                // Less than in proportion to what it is taken to cost: else dear rows would take the blame for all.
+                // Less than in proportion to its cost: else dear rows would take the blame for all.
                 (1.0 - kept[kind].powi(2)) * ROW_SPREAD.powi(2) * guess * nanos.max(guess)
             };
         }
