@@ -19,7 +19,7 @@ use crate::{
 
 /// Batches after which a topic's counts are folded into its row.
 const FOLD_AFTER: u64 = 256;
-/// Topics that one batch folds.
+/// Topics that one batch folds, beside as many as it changes: so the deltas do not pile up.
 const FOLDS_MAX: usize = 64;
 /// Topics that one batch folds once the deltas pile up.
 const FOLDS_BEHIND_MAX: usize = 512;
@@ -48,7 +48,8 @@ impl TopicTable {
             }
             return Vec::new();
         }
-        let most = if behind < 4 * FOLD_AFTER { FOLDS_MAX } else { FOLDS_BEHIND_MAX };
+        let keeps_up = (deltas.len() + FOLDS_MAX).min(FOLDS_BEHIND_MAX);
+        let most = if behind < 4 * FOLD_AFTER { keeps_up } else { FOLDS_BEHIND_MAX };
         // The queue is in the order of `dirty_since`.
         let old = |id: &&TopicId| since(id).is_none_or(|since| since <= oldest + FOLD_AFTER / 2);
         let folds: Vec<TopicId> = self.dirty.iter().take_while(old).take(most).copied().collect();

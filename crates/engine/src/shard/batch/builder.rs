@@ -331,6 +331,7 @@ impl<'a> BatchBuilder<'a> {
             true => self.shard.topics.fold(&mut self.batch, &self.deltas, &self.tallies, self.marks.time),
             false => Vec::new(),
         };
+        self.counts.add(RowKind::Fold, self.batch.folds.len());
         self.batch.tallies = self.tallies.into_iter().collect();
         self.batch.count_deltas = self.deltas.into_iter().collect();
         self.batch.dormant_losses = self.dormant_losses.into_iter().collect();

@@ -74,8 +74,8 @@ pub(super) fn add_enqueues(
 
 /// The most that enqueues cost a batch: as if each item brought a topic and had a key.
 pub(super) fn price_at_most(prices: &Prices, cost: Cost) -> usize {
-    let each = [RowKind::Item, RowKind::Topic, RowKind::Key].map(|kind| prices.of(kind));
-    cost.rows * each.iter().sum::<usize>() + prices.of_bytes(cost.bytes)
+    let each = prices.of(RowKind::Item) + prices.of(RowKind::Key) + prices.of_new_topic();
+    cost.rows * each + prices.of_bytes(cost.bytes)
 }
 
 /// The cost of the call whose turn it is, if it has a request id. Otherwise nothing.
@@ -97,7 +97,7 @@ struct ItemPrices<'a> {
 impl ItemPrices<'_> {
     /// The price of each item, in the order of the call.
     fn of(self, part: &ShardEnqueue) -> impl Iterator<Item = usize> {
-        let of_topic = self.prices.of(RowKind::Topic);
+        let of_topic = self.prices.of_new_topic();
         let mut last = None;
         part.items.iter().map(move |item| {
             let is_other = of_topic > 0 && last.replace(&item.topic) != Some(&item.topic);

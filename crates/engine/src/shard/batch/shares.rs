@@ -67,7 +67,7 @@ impl Shares {
         let weights = if shard.enqueues.tenants() > 1 { EVEN } else { DRAINING };
         let shares = split(rows, wanted, weights, first);
         let mine = shares[Class::Enqueue as usize];
-        let dearest = prices.of(RowKind::Item) + prices.of(RowKind::Topic);
+        let dearest = prices.of(RowKind::Item) + prices.of_new_topic();
         builder.shard.enqueues.begin(mine / dearest);
         let long = enqueue::price_of_first_call(builder);
         let OwnedShard { long_calls_owe, .. } = &mut *builder.shard;
