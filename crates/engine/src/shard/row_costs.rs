@@ -20,6 +20,10 @@ const SHORT_EVERY: u64 = 8;
 /// How much of the time the rows of a short batch have.
 const SHORT: f64 = 0.25;
 
+/// The most new topics of a batch in which others wait. Each has the event loop do ten times as much as an
+/// item, and that serves all shards of the node: no batch's time shows what the others pay.
+const SHARED_TOPICS_MAX: usize = 64;
+
 /// A kind of row, by what it costs the database. The first five are not counted as rows of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowKind {
@@ -190,6 +194,8 @@ impl RowCosts {
         let part = if number.is_multiple_of(SHORT_EVERY) { SHORT } else { 1.0 };
         let unit = part * self.budget() / units.max(1) as f64;
         let mut of = self.nanos.map(|nanos| (nanos / unit).round() as usize);
+        let topic = &mut of[RowKind::Topic as usize];
+        *topic = (*topic).max((units as f64 / part) as usize / SHARED_TOPICS_MAX);
         of[FIRST_ROW..].iter_mut().for_each(|price| *price = (*price).max(1));
         Prices { of, byte: self.nanos[RowKind::Kibibyte as usize] / 1_024.0 / unit }
     }
