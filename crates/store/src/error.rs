@@ -34,9 +34,9 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// Whether the shards of a server have it all alike.
+    /// Whether all shards of a server have it alike.
     pub fn is_of_server(self) -> bool {
-        matches!(self, Self::Unavailable | Self::NotPrimary | Self::Disconnected | Self::NoConnection)
+        matches!(self, Self::Unavailable | Self::NotPrimary | Self::Disconnected)
     }
 
     /// Whether the connection can't be used any more.

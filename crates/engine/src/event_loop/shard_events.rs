@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use forebay_store::{ShardTopology, StoreError};
-use forebay_types::{Monotonic, ShardId};
+use forebay_types::{Monotonic, ShardId, Timestamp};
 
 use crate::{
     api::RETRY_AFTER,
@@ -58,7 +58,7 @@ pub(super) fn handle(core: &mut Core, index: ShardIndex, term: u64, event: Shard
 /// Handles what concerns the shard that is owned now.
 fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
     let at = core.time.monotonic();
-    let Slot { id, server, term, health, holding, tasks, .. } = &mut core.slots[index];
+    let Slot { term, health, holding, tasks, .. } = &mut core.slots[index];
     let Some(holding) = holding else { return broken("a current term has a shard") };
     let shard = &mut holding.shard;
     match event {
@@ -73,14 +73,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
             let _ = tasks.send(ShardOrder::TakeAnew { term: *term });
         }
         ShardEvent::ClaimLost => ownership::lost(core, index, false),
-        ShardEvent::Renewed { began, server_time } => {
-            if shard.renewed(began) {
-                let _ = tasks.send(ShardOrder::TakeAnew { term: *term });
-            }
-            health.answers(at);
-            server_time.into_iter().for_each(|time| core.time.vote(*server, time, began));
-            look_at_clock(&mut core.time, *id, *server, health);
-        }
+        ShardEvent::Renewed { began, server_time } => renewed(core, index, began, server_time),
         ShardEvent::Prefetched { topic, read, rows } => {
             let fetched = shard.prefetched(topic, read, or_strike(rows, health, at));
             fetched.into_iter().for_each(|name| core.topics.wake(name));
@@ -167,6 +160,20 @@ fn resolved(core: &mut Core, index: ShardIndex, verdict: Verdict, took: Duration
         Verdict::GivenUp { why, sent } => ownership::given_up(core, index, why, sent),
         Verdict::Stuck => ownership::stuck(core, index),
     }
+}
+
+/// The claim was renewed.
+fn renewed(core: &mut Core, index: ShardIndex, began: Monotonic, server_time: Option<Timestamp>) {
+    let at = core.time.monotonic();
+    let Slot { id, server, term, health, holding, tasks, .. } = &mut core.slots[index];
+    if holding.as_mut().is_some_and(|holding| holding.shard.renewed(began)) {
+        let _ = tasks.send(ShardOrder::TakeAnew { term: *term });
+    }
+    health.answers(at);
+    if let Some(server_time) = server_time {
+        core.time.vote(*server, server_time, began);
+    }
+    look_at_clock(&mut core.time, *id, *server, health);
 }
 
 fn observed(core: &mut Core, index: ShardIndex, topology: ShardTopology) {

@@ -69,7 +69,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     let slot = &mut core.slots[index];
     slot.term = term;
     slot.state = ShardState::Owned;
-    (slot.owner, slot.silent) = (String::new(), false);
+    (slot.owner, slot.silent, slot.server_fails) = (String::new(), false, false);
     slot.fitness.tried(true, at);
     slot.health.taken_over(moment);
     slot.health.set_concerns(concerns);
@@ -154,7 +154,7 @@ pub(crate) fn unreachable(core: &mut Core, index: ShardIndex, term: u64, error: 
     }
 }
 
-/// Logs what keeps all shards of a server from being taken over: once, until all have been looked at again.
+/// Logs what keeps all shards of a server from being taken over: once, until all of them answer again.
 fn log_server(core: &mut Core, index: ShardIndex, error: &StoreError) {
     let slot = &core.slots[index];
     if slot.server_fails {

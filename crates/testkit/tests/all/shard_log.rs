@@ -8,6 +8,7 @@ use std::{
 };
 
 use forebay_engine::{Engine, EnqueueCall, NewItem, Settings};
+use forebay_store::ErrorClass;
 use forebay_testkit::{
     FakeShards, NAMESPACE,
     fake::{Faults, Life, Process},
@@ -49,10 +50,15 @@ impl Log {
     /// The one line that has this text. Fails if there are several, or none.
     #[track_caller]
     fn once(&self, text: &str) -> String {
+        self.times(1, text).remove(0)
+    }
+
+    #[track_caller]
+    fn times(&self, times: usize, text: &str) -> Vec<String> {
         let log = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        let found: Vec<&str> = log.lines().filter(|line| line.contains(text)).collect();
-        assert_eq!(found.len(), 1, "{text:?} in:\n{log}");
-        found[0].to_owned()
+        let found: Vec<String> = log.lines().filter(|line| line.contains(text)).map(str::to_owned).collect();
+        assert_eq!(found.len(), times, "{text:?} in:\n{log}");
+        found
     }
 
     #[track_caller]
@@ -88,6 +94,36 @@ async fn an_idle_shard_that_goes_away_and_comes_back_is_said_once_each() {
     log.once("the breaker of shard 1 (memory-1) closed after ");
     log.once("does not answer");
     assert!(put(&engine).await);
+}
+
+/// Once each time, also where the shard is taken over at the first answer in between.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_lets_nobody_take_its_shards_is_said_each_time() {
+    let (log, _guard) = Log::capture();
+    let shards = FakeShards::new(1).await;
+    let set = |faults| shards.dbs[0].lock().faults = faults;
+    set(Faults { down: true, ..Faults::none() });
+    let engine = shards.start_as(
+        &Process::new(1),
+        "here:1",
+        Settings::default(),
+        Arc::new(shards.clock(Duration::ZERO)),
+    );
+    sleep(20 * SECOND).await;
+    let away = log.once("cannot take over shards of memory-1: ");
+    assert!(away.contains(" WARN "), "{away}");
+    set(Faults::none());
+    engine.ready().await;
+    assert!(put(&engine).await);
+
+    // Its batches fail until the shard is taken over anew, and that fails too.
+    let classes = vec![ErrorClass::Unavailable];
+    set(Faults { rolled_back: 1_000, classes, read_fails: 1_000, take_over_fails: 1_000, ..Faults::none() });
+    let refused = put(&engine).await;
+    assert!(!refused);
+    sleep(20 * SECOND).await;
+    log.times(2, "cannot take over shards of memory-1: ");
+    log.never("cannot take over shard 1");
 }
 
 #[tokio::test(start_paused = true)]
