@@ -7,6 +7,9 @@ use crate::{
     scope::{Scope, Scopes},
 };
 
+/// The bytes of a root that the catalog stores.
+const CATALOG_BYTES_MAX: usize = 255;
+
 /// How it is known who makes a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -50,6 +53,12 @@ impl Identity {
         if self.root.is_empty() { &self.id } else { &self.root }
     }
 
+    /// The same as far as a column of the catalog takes it. Names of certificates may be longer.
+    pub fn root_in_catalog(&self) -> &str {
+        let root = self.root();
+        &root[..root.floor_char_boundary(CATALOG_BYTES_MAX)]
+    }
+
     /// Whether it runs the cluster, so that tenants must not keep it from that.
     pub fn is_operator(&self) -> bool {
         let scopes = [Scope::Admin, Scope::Operate, Scope::Inspect, Scope::Observe];
@@ -69,5 +78,19 @@ impl Identity {
     /// Whether it has a scope in all namespaces, and for what belongs to none of them.
     pub fn may_everywhere(&self, scope: Scope) -> bool {
         self.may(scope, "")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_is_as_long_as_the_catalog_takes() {
+        let certificate = |id: String| Identity { kind: Kind::Certificate, id, ..Identity::anyone() };
+        let long = certificate(format!("spiffe://prod/{}", "é".repeat(200)));
+        assert_eq!(long.root_in_catalog().len(), 254, "cut at a character");
+        let made = Identity { root: long.root_in_catalog().to_owned(), ..certificate("token".to_owned()) };
+        assert_eq!(made.root_in_catalog(), long.root_in_catalog(), "they count together");
     }
 }

@@ -29,9 +29,9 @@ pub use catalog::{
     Assignment, AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges,
     CatalogError, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home, Joined, NewRequest,
     NewSession, NewToken, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, PrincipalKind,
-    RequestEnd, RequestFound, SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish,
-    Sighting, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens, Versions,
-    check_shard_url, descendants,
+    RequestEnd, RequestFound, RootBounds, SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot,
+    SettingsWish, Sighting, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens,
+    Versions, check_shard_url, descendants,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use looked::{Death, DeathRow, StoredItem, StoredState};

@@ -80,10 +80,13 @@ impl TokenBook {
             }
             TokenAdded::RootFull => {
                 let whose = "the caller, whoever gave it its rights, and those to whom they gave some have";
-                return full(whose, TokenBounds::DEFAULT.per_root);
+                return full(whose, TokenBounds::DEFAULT.by_root.per_root);
             }
             // It has no few any more, or the cluster has more than this by now.
-            TokenAdded::Full => return full("the cluster has", new.bounds.in_all_for(&new.maker, u64::MAX)),
+            TokenAdded::Full => {
+                let most = new.bounds.by_root.in_all_for(new.maker.is_operator(), u64::MAX);
+                return full("the cluster has", most);
+            }
         }
         Ok(())
     }

@@ -137,7 +137,7 @@ impl PolicyBook {
 /// From whom a caller's rights descend, as the catalog counts. Empty: it is an operator.
 pub(super) fn root_of(caller: &Identity) -> String {
     let is_operator = caller.may_everywhere(Scope::Admin);
-    if is_operator { String::new() } else { caller.root().to_owned() }
+    if is_operator { String::new() } else { caller.root_in_catalog().to_owned() }
 }
 
 /// What became of a wish.
@@ -165,12 +165,12 @@ pub(super) fn full(what: &str, written: PolicyWritten) -> Refusal {
         PolicyWritten::RootFull => format!(
             "the caller, whoever gave it its rights, and those to whom they gave some have {what} of {} \
              topics and namespaces, which is the limit",
-            bounds.per_root
+            bounds.by_root.per_root
         ),
         _ => format!(
             "the cluster has room for {what} of {} topics and namespaces, the last of which are for \
              operators and for those who have few: there is none left for the caller",
-            bounds.in_all
+            bounds.by_root.in_all
         ),
     };
     Refusal::new(Reason::TooManyPolicies, message).retry_after(RETRY_AFTER)

@@ -17,6 +17,7 @@ mod read;
 mod read_policy;
 mod request_rows;
 mod requests;
+mod root_bounds;
 mod rows;
 mod session;
 mod session_rows;
@@ -31,6 +32,7 @@ pub(crate) use connection::{Connections, Connector};
 pub use error::CatalogError;
 pub use interface::Catalog;
 pub use request_rows::{NewRequest, RequestEnd, RequestFound};
+pub use root_bounds::RootBounds;
 pub use rows::{
     Assignment, Beat, CatalogChanges, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home,
     Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsDocument,

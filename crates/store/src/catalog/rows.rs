@@ -7,6 +7,8 @@ use forebay_types::{
     Topic, TopicName, TopicSettings,
 };
 
+use super::root_bounds::RootBounds;
+
 /// A version of each set of rows. A version only grows. Nobody has seen anything yet: all are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Versions {
@@ -238,15 +240,8 @@ pub struct PolicyRemoval {
 pub struct PolicyBounds {
     /// Of one namespace.
     pub per_namespace: u64,
-    /// Of those whose rights descend from one.
-    pub per_root: u64,
-    /// In all.
-    pub in_all: u64,
-    /// Of them, those that operators alone may add.
-    pub for_operators: u64,
-    /// Of the rest, those that are left to roots that have few, and how many are few. So none is shut out by
-    /// what others have.
-    pub for_few: (u64, u64),
+    /// By root.
+    pub by_root: RootBounds,
     /// Removed ones that are kept, so that nodes need not read all of the others.
     pub removed: u64,
 }
@@ -254,25 +249,7 @@ pub struct PolicyBounds {
 impl PolicyBounds {
     /// What a catalog holds. A policy has 3 KiB at most and settings have 0.5 KiB, so that all of them have
     /// 35 MiB.
-    pub const DEFAULT: Self = Self {
-        per_namespace: 1_000,
-        per_root: 2_000,
-        in_all: 10_000,
-        for_operators: 1_000,
-        for_few: (1_000, 10),
-        removed: 1_000,
-    };
-
-    /// How many there may be in all once those have one more whose rights descend from a root, which have so
-    /// many. An empty root is an operator's.
-    pub fn in_all_for(&self, root: &str, of_root: u64) -> u64 {
-        let (for_few, few) = self.for_few;
-        match () {
-            () if root.is_empty() => self.in_all,
-            () if of_root < few => self.in_all - self.for_operators,
-            () => self.in_all - self.for_operators - for_few,
-        }
-    }
+    pub const DEFAULT: Self = Self { per_namespace: 1_000, by_root: RootBounds::DEFAULT, removed: 1_000 };
 }
 
 /// The result of writing a policy, or settings.
@@ -284,7 +261,7 @@ pub enum PolicyWritten {
     Stale,
     /// The namespace has as many of them as it may have.
     NamespaceFull,
-    /// Those whose rights descend from the root have as many as they may have.
+    /// The root has as many of them as it may have.
     RootFull,
     /// The catalog has as many of them as it may have, or as this root may fill.
     Full,

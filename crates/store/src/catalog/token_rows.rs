@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_types::Timestamp;
 
+use super::root_bounds::RootBounds;
+
 /// A token, as it is kept. Of its secrets there are hashes alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRow {
@@ -45,36 +47,13 @@ pub struct TokenRow {
 pub struct TokenBounds {
     /// With one `namespace`.
     pub per_namespace: u64,
-    /// That descend from one token, or from another holder of rights.
-    pub per_root: u64,
-    /// In all.
-    pub in_all: u64,
-    /// Of them, those that operators alone may add.
-    pub for_operators: u64,
-    /// Of the rest, those that are left to roots from which few descend, and how many are few. So none is
-    /// shut out by what others have made.
-    pub for_few: (u64, u64),
+    /// By root.
+    pub by_root: RootBounds,
 }
 
 impl TokenBounds {
     /// What a catalog holds. A row has 5 KiB at most, so that all of them have 50 MiB.
-    pub const DEFAULT: Self = Self {
-        per_namespace: 1_000,
-        per_root: 2_000,
-        in_all: 10_000,
-        for_operators: 1_000,
-        for_few: (1_000, 10),
-    };
-
-    /// How many there may be in all for this maker to add one. `of_root`: as many descend from its root.
-    pub fn in_all_for(self, maker: &TokenMaker, of_root: u64) -> u64 {
-        let (for_few, few) = self.for_few;
-        match maker {
-            TokenMaker::Operator => self.in_all,
-            _ if of_root < few => self.in_all - self.for_operators,
-            TokenMaker::Token(_) | TokenMaker::Other(_) => self.in_all - self.for_operators - for_few,
-        }
-    }
+    pub const DEFAULT: Self = Self { per_namespace: 1_000, by_root: RootBounds::DEFAULT };
 }
 
 /// Who makes a token. A token that an operator makes is a root. Those that its holder makes descend from it,
@@ -87,6 +66,13 @@ pub enum TokenMaker {
     Token(String),
     /// Another holder of rights, by its name. Up to 255 bytes.
     Other(String),
+}
+
+impl TokenMaker {
+    /// Whether all that there may be is this maker's to fill.
+    pub fn is_operator(&self) -> bool {
+        matches!(self, Self::Operator)
+    }
 }
 
 /// A token that is to be added.

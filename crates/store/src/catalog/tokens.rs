@@ -209,8 +209,8 @@ impl AddToken<'_> {
         let [of_namespace, of_root, in_all] = counts;
         for (found, most, full) in [
             (of_namespace, bounds.per_namespace, TokenAdded::NamespaceFull),
-            (of_root, bounds.per_root, TokenAdded::RootFull),
-            (in_all, bounds.in_all_for(maker, of_root), TokenAdded::Full),
+            (of_root, bounds.by_root.per_root, TokenAdded::RootFull),
+            (in_all, bounds.by_root.in_all_for(maker.is_operator(), of_root), TokenAdded::Full),
         ] {
             if found >= most {
                 return Ok(Some(full));

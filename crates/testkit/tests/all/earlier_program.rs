@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use forebay_store::{
     AuditId, AuditOutcome, AuditQuery, AuditRecord, Catalog, CatalogNode, MySqlCatalog, MySqlOptions,
-    NewToken, NodeReport, SqliteCatalog, TokenAdded, TokenBounds, TokenMaker, TokenRow, Versions,
+    NewToken, NodeReport, RootBounds, SqliteCatalog, TokenAdded, TokenBounds, TokenMaker, TokenRow, Versions,
 };
 use forebay_testkit::servers;
 use forebay_types::{ClusterId, Incarnation, Timestamp};
@@ -73,7 +73,8 @@ async fn descendant(catalog: &dyn Catalog, id: &str) -> TokenAdded {
         is_admin: false,
     };
     let maker = TokenMaker::Token("earlier00000".to_owned());
-    let bounds = TokenBounds { per_root: 1, ..TokenBounds::DEFAULT };
+    let bounds =
+        TokenBounds { by_root: RootBounds { per_root: 1, ..RootBounds::DEFAULT }, ..TokenBounds::DEFAULT };
     let forget_before = Timestamp::from_micros(0);
     catalog.add_token(&NewToken { row, maker, if_no_admin_at: None, forget_before, bounds }).await.unwrap()
 }

@@ -1,5 +1,5 @@
-//! What came into a topic and a namespace is what is there and each way out, in both kinds of stores, whoever
-//! owns the shard meanwhile.
+//! Items that came into a topic and a namespace are those that are there and those of each way out, in both
+//! kinds of stores, whoever owns the shard meanwhile.
 
 use std::{sync::Arc, time::Duration};
 

@@ -94,9 +94,7 @@ fn maker(caller: &Identity) -> TokenMaker {
     match caller.kind {
         _ if caller.may_everywhere(Scope::Admin) => TokenMaker::Operator,
         Kind::Token => TokenMaker::Token(caller.id.clone()),
-        Kind::Certificate | Kind::Anyone => {
-            TokenMaker::Other(caller.id[..caller.id.floor_char_boundary(255)].to_owned())
-        }
+        Kind::Certificate | Kind::Anyone => TokenMaker::Other(caller.root_in_catalog().to_owned()),
     }
 }
 

@@ -70,6 +70,11 @@ impl NamedRows<'_> {
         }
     }
 
+    /// How many there may be in all once the root, which has so many, has one more.
+    fn most(&self, of_root: u64) -> u64 {
+        self.bounds.by_root.in_all_for(self.root.is_empty(), of_root)
+    }
+
     /// Why there is no room for one more.
     pub async fn no_room(
         &self,
@@ -81,11 +86,11 @@ impl NamedRows<'_> {
             return Ok(Some(PolicyWritten::NamespaceFull));
         }
         let of_root = self.of_root(session).await?;
-        if of_root >= self.bounds.per_root {
+        if of_root >= self.bounds.by_root.per_root {
             return Ok(Some(PolicyWritten::RootFull));
         }
         let all = self.in_all(session).await?;
-        Ok((all >= self.bounds.in_all_for(self.root, of_root)).then_some(PolicyWritten::Full))
+        Ok((all >= self.most(of_root)).then_some(PolicyWritten::Full))
     }
 
     /// Whether there are more than there may be, of the namespaces of these names, of the root or in all.
@@ -97,10 +102,10 @@ impl NamedRows<'_> {
         before: u64,
     ) -> Result<Option<PolicyWritten>, StoreError> {
         let of_root = self.of_root(session).await?;
-        if of_root > self.bounds.per_root {
+        if of_root > self.bounds.by_root.per_root {
             return Ok(Some(PolicyWritten::RootFull));
         }
-        let most = self.bounds.in_all_for(self.root, of_root.saturating_sub(1));
+        let most = self.most(of_root.saturating_sub(1));
         if self.in_all(session).await? > most.max(before) {
             return Ok(Some(PolicyWritten::Full));
         }

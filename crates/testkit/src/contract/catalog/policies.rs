@@ -1,13 +1,16 @@
 //! Policies of topics and namespaces: written by compare-and-set, read as far as they changed, and bounded.
 
-use forebay_store::{Catalog, PolicyBounds, PolicyWish, PolicyWritten, Versions};
+use forebay_store::{Catalog, PolicyBounds, PolicyWish, PolicyWritten, RootBounds, Versions};
 use forebay_types::{Pause, Policy, PolicyChanges, Timestamp, TopicName};
 
 use super::{CatalogSubject, all};
 
 /// Few, to reach them.
-const BOUNDS: PolicyBounds =
-    PolicyBounds { per_namespace: 3, per_root: 4, in_all: 5, for_operators: 0, for_few: (0, 0), removed: 2 };
+pub(super) const BOUNDS: PolicyBounds = PolicyBounds {
+    per_namespace: 3,
+    by_root: RootBounds { per_root: 4, in_all: 5, for_operators: 0, for_few: (0, 0) },
+    removed: 2,
+};
 /// Nothing ends before it.
 const BEGINNING: Timestamp = Timestamp::from_micros(1);
 
@@ -161,10 +164,13 @@ pub async fn policies_have_bounds(subject: CatalogSubject) {
 }
 
 /// Bounds that the rows of a few roots reach.
-pub(super) const SHARED: PolicyBounds =
-    PolicyBounds { per_namespace: 9, per_root: 3, in_all: 8, for_operators: 1, for_few: (2, 1), removed: 2 };
+pub(super) const SHARED: PolicyBounds = PolicyBounds {
+    per_namespace: 9,
+    by_root: RootBounds { per_root: 3, in_all: 8, for_operators: 1, for_few: (2, 1) },
+    removed: 2,
+};
 
-/// Who writes a row, and what is answered: whoever has rights gets a share, and operators the last one.
+/// The writers of rows, and the answers: whoever has rights gets a share, and operators the last one.
 pub(super) const SHARED_OUT: [(&str, Option<PolicyWritten>); 12] = [
     ("one", None),
     ("one", None),

@@ -9,12 +9,8 @@ use forebay_types::{Pause, Policy, PolicyChanges, SettingsRow, Timestamp, TopicN
 
 use super::{
     CatalogSubject, all,
-    policies::{SHARED, SHARED_OUT},
+    policies::{BOUNDS, SHARED, SHARED_OUT},
 };
-
-/// Few, to reach them.
-const BOUNDS: PolicyBounds =
-    PolicyBounds { per_namespace: 3, per_root: 4, in_all: 5, for_operators: 0, for_few: (0, 0), removed: 2 };
 
 fn topic(topic: &str) -> TopicName {
     TopicName::new("ns", topic)

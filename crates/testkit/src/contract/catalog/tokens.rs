@@ -1,15 +1,17 @@
 //! Tokens: added, rotated and revoked, bounded, and read when they have changed.
 
 use forebay_store::{
-    Catalog, NewToken, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow,
+    Catalog, NewToken, RootBounds, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow,
 };
 use forebay_types::Timestamp;
 
 use super::{CatalogSubject, all};
 
 /// Few, to reach them.
-const BOUNDS: TokenBounds =
-    TokenBounds { per_namespace: 3, per_root: 9, in_all: 5, for_operators: 0, for_few: (0, 0) };
+const BOUNDS: TokenBounds = TokenBounds {
+    per_namespace: 3,
+    by_root: RootBounds { per_root: 9, in_all: 5, for_operators: 0, for_few: (0, 0) },
+};
 /// The time of the tests.
 const NOW: Timestamp = Timestamp::from_micros(1_000);
 
@@ -235,7 +237,10 @@ pub async fn tokens_have_bounds(subject: CatalogSubject) {
 /// Whoever makes a token for a friend has one less. Operators always have room.
 pub async fn tokens_of_one_root_have_bounds(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
-    let bounds = TokenBounds { per_namespace: 9, per_root: 3, in_all: 8, for_operators: 2, for_few: (0, 0) };
+    let bounds = TokenBounds {
+        per_namespace: 9,
+        by_root: RootBounds { per_root: 3, in_all: 8, for_operators: 2, for_few: (0, 0) },
+    };
     let add = async |id, maker: TokenMaker| {
         let token = NewToken { maker, bounds, ..new(&row(id, &format!("n{id}"))) };
         catalog.add_token(&token).await.expect("answers")
@@ -261,8 +266,10 @@ pub async fn tokens_of_one_root_have_bounds(subject: CatalogSubject) {
 /// Whoever has made few may make one when others have made all that there may be.
 pub async fn a_root_with_few_tokens_may_make_one(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
-    let bounds =
-        TokenBounds { per_namespace: 99, per_root: 99, in_all: 10, for_operators: 2, for_few: (3, 2) };
+    let bounds = TokenBounds {
+        per_namespace: 99,
+        by_root: RootBounds { per_root: 99, in_all: 10, for_operators: 2, for_few: (3, 2) },
+    };
     let add = async |id, maker: &str| {
         let maker = TokenMaker::Other(maker.to_owned());
         let token = NewToken { maker, bounds, ..new(&row(id, "a")) };

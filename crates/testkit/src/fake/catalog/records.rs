@@ -145,8 +145,10 @@ impl Records {
                 return TokenAdded::HasAdmin;
             }
             () if of_namespace >= bounds.per_namespace => return TokenAdded::NamespaceFull,
-            () if of_root >= bounds.per_root => return TokenAdded::RootFull,
-            () if tokens.len() as u64 >= bounds.in_all_for(&maker, of_root) => return TokenAdded::Full,
+            () if of_root >= bounds.by_root.per_root => return TokenAdded::RootFull,
+            () if tokens.len() as u64 >= bounds.by_root.in_all_for(maker.is_operator(), of_root) => {
+                return TokenAdded::Full;
+            }
             () => {}
         }
         tokens.insert(row.id.clone(), TokenRow { root, ..row });

@@ -171,10 +171,10 @@ impl CatalogTables {
         let there = || settings.values().filter(|row| !row.settings.is_nothing());
         let of_root =
             there().filter(|row| !root.is_empty() && roots.get(&row.name) == Some(root)).count() as u64;
-        if of_root > bounds.per_root {
+        if of_root > bounds.by_root.per_root {
             return PolicyWritten::RootFull;
         }
-        let most = bounds.in_all_for(root, of_root.saturating_sub(1));
+        let most = bounds.by_root.in_all_for(root.is_empty(), of_root.saturating_sub(1));
         if there().count() as u64 > most.max(before) {
             return PolicyWritten::Full;
         }
@@ -347,8 +347,8 @@ fn no_room<'a>(
     }
     match () {
         () if of_namespace >= bounds.per_namespace => Some(PolicyWritten::NamespaceFull),
-        () if of_root >= bounds.per_root => Some(PolicyWritten::RootFull),
-        () if all >= bounds.in_all_for(root, of_root) => Some(PolicyWritten::Full),
+        () if of_root >= bounds.by_root.per_root => Some(PolicyWritten::RootFull),
+        () if all >= bounds.by_root.in_all_for(root.is_empty(), of_root) => Some(PolicyWritten::Full),
         () => None,
     }
 }
