@@ -24,6 +24,8 @@ pub struct Tree {
     pub members: Vec<Member>,
     /// The files of all members, by path.
     pub sources: Vec<Source>,
+    /// Files of Rust that are of no member.
+    strays: Vec<PathBuf>,
 }
 
 /// One file of Rust.
@@ -62,7 +64,10 @@ impl Tree {
             }
         }
         sources.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Self { members, sources })
+        let mut tree = Self { members, sources, strays: Vec::new() };
+        tree.strays =
+            files(root, Path::new(""))?.into_iter().filter(|path| tree.source(path).is_none()).collect();
+        Ok(tree)
     }
 
     /// The files that people write.
@@ -80,15 +85,22 @@ impl Tree {
         self.sources.binary_search_by(|source| source.path.as_path().cmp(path)).ok()
     }
 
-    /// Every file is Rust.
+    /// Every file is Rust, and of a crate.
     pub fn check(&self) -> Vec<Finding> {
+        let stray = self.strays.iter().map(|path| Finding {
+            path: path.display().to_string(),
+            line: None,
+            rule: "stray",
+            wrong: "is of no crate, so nothing builds it".to_owned(),
+            remedy: "delete it, or move it into one".to_owned(),
+        });
         let broken = self.written().filter_map(|source| {
             let error = source.syntax.as_ref().err()?;
             let line = error.span().start().line;
             let wrong = format!("can't be parsed: {error}");
             Some(source.finding("syntax", line, wrong, "write it so that it compiles".to_owned()))
         });
-        broken.collect()
+        broken.chain(stray).collect()
     }
 }
 
@@ -140,6 +152,17 @@ mod tests {
         assert!(generated.iter().any(|source| source.path.ends_with("v1.rs")));
         assert!(!generated.iter().any(|source| source.path.ends_with("by_hand.rs")));
         assert!(!generated.iter().any(|source| source.path.starts_with("crates/a")));
+    }
+
+    #[test]
+    fn a_file_of_no_crate_is_found() {
+        let tree = Fixture::new()
+            .member("a", "")
+            .file("crates/a/src/lib.rs", "//! A.\n")
+            .file("left.rs", "fn left() {}\n")
+            .tree();
+        let found: Vec<String> = tree.check().iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["left.rs: is of no crate, so nothing builds it; delete it, or move it into one"]);
     }
 
     #[test]
