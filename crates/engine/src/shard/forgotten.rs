@@ -28,7 +28,7 @@ const BYTES_MAX: usize = 512 << 10;
 const GIVE_WAY_MAX: usize = 512;
 
 impl TopicTable {
-    /// What a batch changes that forgets these topics, and removes these dead letters of topics that are
+    /// The changes of a batch that forgets these topics, and removes these dead letters of topics that are
     /// forgotten. No topic has a higher number than `last` so far.
     pub fn forget(
         &mut self,

@@ -22,7 +22,7 @@ const SHORT: f64 = 0.25;
 
 /// The most new topics of a batch in which others wait. Each has the event loop do ten times as much as an
 /// item, and that serves all shards of the node: no batch's time shows what the others pay.
-const SHARED_TOPICS_MAX: usize = 64;
+const SHARED_TOPICS_MAX: f64 = 64.0;
 
 /// A kind of row, by what it costs the database. The first five are not counted as rows of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,11 +155,11 @@ impl RowCosts {
         }
     }
 
-    /// What was learned becomes less sure.
+    /// Makes the estimates less sure, and draws those of rows to the guesses.
     fn forget(&mut self) {
         let batch = RowKind::Batch as usize;
-        let kept =
-            std::array::from_fn::<f64, KINDS, _>(|kind| if kind == batch { 1.0 } else { 1.0 - FORGOTTEN });
+        let mut kept = [1.0 - FORGOTTEN; KINDS];
+        kept[batch] = 1.0;
         for kind in 0..KINDS {
             let (nanos, guess) = (self.nanos[kind], GUESSES[kind]);
             self.nanos[kind] = guess + kept[kind] * (nanos - guess);
@@ -192,10 +192,12 @@ impl RowCosts {
     /// one by one.
     pub fn prices(&self, number: u64, units: usize) -> Prices {
         let part = if number.is_multiple_of(SHORT_EVERY) { SHORT } else { 1.0 };
-        let unit = part * self.budget() / units.max(1) as f64;
-        let mut of = self.nanos.map(|nanos| (nanos / unit).round() as usize);
-        let topic = &mut of[RowKind::Topic as usize];
-        *topic = (*topic).max((units as f64 / part) as usize / SHARED_TOPICS_MAX);
+        let budget = self.budget();
+        let unit = part * budget / units.max(1) as f64;
+        let mut nanos = self.nanos;
+        let topic = &mut nanos[RowKind::Topic as usize];
+        *topic = topic.max(budget / SHARED_TOPICS_MAX);
+        let mut of = nanos.map(|nanos| (nanos / unit).round() as usize);
         of[FIRST_ROW..].iter_mut().for_each(|price| *price = (*price).max(1));
         Prices { of, byte: self.nanos[RowKind::Kibibyte as usize] / 1_024.0 / unit }
     }

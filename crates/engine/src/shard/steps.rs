@@ -1,4 +1,4 @@
-//! What a step of time means to a shard, and what its batches mean to the spans that began before.
+//! A step of time moves what began before it: leases, generations of keys, delays.
 
 use super::{OwnedShard, in_flight::InFlight, spans::Step};
 use crate::{

@@ -254,8 +254,8 @@ fn time_out(builder: &mut BatchBuilder<'_>, lease: &LeaseEntry) -> SettleEffect 
     end(builder, lease, ending, Again { rank: due.as_micros(), metadata: None, failure }, "")
 }
 
-/// What becomes of an item whose delivery failed at this time, and when it is to be back: after the delay, or
-/// the one that is set for its topic.
+/// The state of an item after a delivery that failed at this time, and when it is to be back: after the
+/// delay, or the one that is set for its topic.
 fn failed(
     builder: &BatchBuilder<'_>,
     lease: &LeaseEntry,
