@@ -31,7 +31,7 @@ pub fn log(record: &AuditRecord) {
         principal, token_id, peer, method, namespace, target, reason, summary, trace_id, ..
     } = record;
     let outcome = match record.outcome {
-        AuditOutcome::Intended => "its end is not known",
+        AuditOutcome::Intended | AuditOutcome::Unknown(_) => "its end is not known",
         AuditOutcome::Done if record.failure == REPEATED => "was done before",
         AuditOutcome::Done => "done",
         AuditOutcome::Failed | AuditOutcome::Denied => record.failure.as_str(),

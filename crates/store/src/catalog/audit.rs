@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    sql::{Row, Session, Statement, Value, corrupt},
+    sql::{Row, Session, Statement, Value},
 };
 
 /// The columns, in the order of [`values`].
@@ -38,25 +38,26 @@ fn values(record: &AuditRecord) -> Vec<Value> {
     ]
 }
 
-const fn of_kind(kind: PrincipalKind) -> i32 {
+const fn of_kind(kind: PrincipalKind) -> i64 {
     match kind {
         PrincipalKind::Anyone => 0,
         PrincipalKind::Token => 1,
         PrincipalKind::Certificate => 2,
         PrincipalKind::Operator => 3,
+        PrincipalKind::Unknown(number) => number,
     }
 }
 
-const fn of_outcome(outcome: AuditOutcome) -> i32 {
+const fn of_outcome(outcome: AuditOutcome) -> i64 {
     match outcome {
         AuditOutcome::Intended => 0,
         AuditOutcome::Done => 1,
         AuditOutcome::Failed | AuditOutcome::Denied => 2,
+        AuditOutcome::Unknown(number) => number,
     }
 }
 
 fn record(row: &Row) -> Result<AuditRecord, StoreError> {
-    let unknown = |what: &str, number| corrupt(format!("an audit record has the {what} {number}"));
     Ok(AuditRecord {
         id: AuditId(row.hash(0)?),
         principal: row.text(1)?,
@@ -65,7 +66,7 @@ fn record(row: &Row) -> Result<AuditRecord, StoreError> {
             1 => PrincipalKind::Token,
             2 => PrincipalKind::Certificate,
             3 => PrincipalKind::Operator,
-            other => return Err(unknown("kind of principal", other)),
+            other => PrincipalKind::Unknown(other),
         },
         token_id: row.text(3)?,
         peer: row.text(4)?,
@@ -79,7 +80,7 @@ fn record(row: &Row) -> Result<AuditRecord, StoreError> {
             1 => AuditOutcome::Done,
             2 if row.int(15)? != 0 => AuditOutcome::Denied,
             2 => AuditOutcome::Failed,
-            other => return Err(unknown("outcome", other)),
+            other => AuditOutcome::Unknown(other),
         },
         failure: row.text(11)?,
         operation_id: row.text(12)?,

@@ -48,6 +48,8 @@ pub enum PrincipalKind {
     Certificate,
     /// An operator wrote to the catalog itself.
     Operator,
+    /// A number that a later program wrote.
+    Unknown(i64),
 }
 
 /// What became of a call.
@@ -61,6 +63,8 @@ pub enum AuditOutcome {
     Failed,
     /// Its caller had no right to it, so it was not made. To earlier programs it is one that failed.
     Denied,
+    /// A number that a later program wrote.
+    Unknown(i64),
 }
 
 /// A call that changes something or shows payloads. Longer texts than these do not fit.

@@ -205,12 +205,14 @@ fn message(record: AuditRecord) -> v1::AuditRecord {
         PrincipalKind::Token => v1::PrincipalKind::Token,
         PrincipalKind::Certificate => v1::PrincipalKind::Certificate,
         PrincipalKind::Operator => v1::PrincipalKind::Operator,
+        PrincipalKind::Unknown(_) => v1::PrincipalKind::Unspecified,
     };
     let outcome = match record.outcome {
         AuditOutcome::Intended => v1::AuditOutcome::Intended,
         AuditOutcome::Done => v1::AuditOutcome::Done,
         AuditOutcome::Failed => v1::AuditOutcome::Failed,
         AuditOutcome::Denied => v1::AuditOutcome::Denied,
+        AuditOutcome::Unknown(_) => v1::AuditOutcome::Unspecified,
     };
     v1::AuditRecord {
         id: record.id.to_string(),

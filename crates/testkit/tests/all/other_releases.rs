@@ -1,10 +1,12 @@
-//! A program of the release before goes on writing into tables that have got more columns since.
+//! A program of the release before goes on writing into tables that have got more columns since, and numbers
+//! that a later one writes hide nothing.
 
 use std::path::PathBuf;
 
 use forebay_store::{
     AuditId, AuditOutcome, AuditQuery, AuditRecord, Catalog, CatalogNode, MySqlCatalog, MySqlOptions,
-    NewToken, NodeReport, RootBounds, SqliteCatalog, TokenAdded, TokenBounds, TokenMaker, TokenRow, Versions,
+    NewToken, NodeReport, PrincipalKind, RootBounds, SqliteCatalog, TokenAdded, TokenBounds, TokenMaker,
+    TokenRow, Versions,
 };
 use forebay_testkit::servers;
 use forebay_types::{ClusterId, Incarnation, Timestamp};
@@ -24,6 +26,9 @@ const PROCESS: &str =
 const TOKEN: &str = "INSERT INTO token (id, namespace, name, secret, grants, made_by, made_at, is_admin) \
                      VALUES (x'6561726c6965723030303030', x'61', x'61', \
                      x'0101010101010101010101010101010101010101010101010101010101010101', x'', x'61', 1, 0)";
+
+/// As a later release writes how a call ended, and who made it.
+const LATER_RECORD: &str = "UPDATE audit SET outcome = 9, principal_kind = 8";
 
 async fn only_record(catalog: &dyn Catalog) -> AuditRecord {
     let (from, before) = (AuditId([0; 16]), AuditId([0xff; 16]));
@@ -86,6 +91,9 @@ async fn check(catalog: &dyn Catalog, mut execute: impl AsyncFnMut(&'static str)
     let record = only_record(catalog).await;
     assert_eq!((record.trace_id.as_str(), record.node.as_str()), ("", "n1"));
     assert_ne!(record.outcome, AuditOutcome::Denied);
+    execute(LATER_RECORD).await;
+    let record = only_record(catalog).await;
+    assert_eq!((record.outcome, record.kind), (AuditOutcome::Unknown(9), PrincipalKind::Unknown(8)));
 
     catalog.join(&node(), None).await.unwrap();
     assert_eq!(started_at(catalog).await, Some(Timestamp::from_micros(7)));
@@ -108,17 +116,17 @@ async fn of_server(server: &servers::Server) {
 }
 
 #[tokio::test]
-async fn the_release_before_goes_on_with_mariadb() {
+async fn other_releases_go_on_beside_this_one_with_mariadb() {
     of_server(servers::mariadb().await).await;
 }
 
 #[tokio::test]
-async fn the_release_before_goes_on_with_mysql() {
+async fn other_releases_go_on_beside_this_one_with_mysql() {
     of_server(servers::mysql().await).await;
 }
 
 #[tokio::test]
-async fn the_release_before_goes_on_with_sqlite() {
+async fn other_releases_go_on_beside_this_one_with_sqlite() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("earlier-{}", std::process::id()));
     let path = folder.join("catalog.db");
     let catalog = SqliteCatalog::new(&path);
