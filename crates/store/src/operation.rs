@@ -142,11 +142,14 @@ pub struct OperationSpec {
     pub reason: String,
     /// When it began.
     pub started_at: Timestamp,
-    /// A hash of the request that began it.
+    /// A hash of the request that began it, and behind it its [`root`](Self::root).
     pub request: [u8; 16],
     /// What may change while it runs.
     pub wish: OperationWish,
 }
+
+/// Bytes of a request's hash.
+const REQUEST_HASH_BYTES: usize = 12;
 
 /// What may change of an operation. The home shard's is the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,6 +165,27 @@ pub struct OperationWish {
 }
 
 impl OperationSpec {
+    /// What names the request that began it: a hash of the request, and of the root from which the rights of
+    /// whoever began it descend. `None`: an operator did.
+    pub fn request_of(hash: [u8; 16], root: Option<[u8; 16]>) -> [u8; 16] {
+        let root = root.map_or(0, |[a, b, c, d, ..]| u32::from_be_bytes([a, b, c, d]).max(1));
+        let mut request = hash;
+        request[REQUEST_HASH_BYTES..].copy_from_slice(&root.to_be_bytes());
+        request
+    }
+
+    /// Stands for the root from which the rights of whoever began it descend. 0: an operator. Operations of
+    /// programs before this was stored have roots of their own.
+    pub fn root(&self) -> u32 {
+        let [.., a, b, c, d] = self.request;
+        u32::from_be_bytes([a, b, c, d])
+    }
+
+    /// The same request began both.
+    pub fn is_same_request(&self, other: &Self) -> bool {
+        self.request[..REQUEST_HASH_BYTES] == other.request[..REQUEST_HASH_BYTES]
+    }
+
     /// The topic's name.
     pub fn name(&self) -> TopicName {
         TopicName::new(self.namespace.as_str(), self.topic.as_str())

@@ -14,7 +14,7 @@ use crate::{
         TopicTotals,
         disk_room::Need,
         in_flight::{Planned, PlannedOrder},
-        operations::{OPEN_MAX, OPEN_TENANT_MAX},
+        operations::{HOME_BOUNDS, OPEN_TENANT_MAX, SHARD_BOUNDS},
         row_costs::RowKind,
     },
 };
@@ -69,29 +69,27 @@ fn write(builder: &mut BatchBuilder<'_>, row: OperationRow) {
 fn begin(builder: &mut BatchBuilder<'_>, spec: &OperationSpec) -> Result<OperationRow, Refusal> {
     if let Some(part) = builder.shard.operations.get(spec.id) {
         let row = &part.row;
-        if row.spec.namespace != spec.namespace || row.spec.request != spec.request {
+        if row.spec.namespace != spec.namespace || !row.spec.is_same_request(spec) {
             let message = "the request id was used for another operation";
             return Err(Refusal::new(Reason::RequestIdReused, message));
         }
         return Ok(row.clone());
     }
-    let (mine, all) = builder.shard.operations.open_of(&spec.namespace);
-    let new = builder.batch.operations.iter().filter(|row| row.spec.namespace == spec.namespace).count();
-    let what = match () {
-        () if mine + new >= OPEN_TENANT_MAX => format!("{OPEN_TENANT_MAX} operations of the namespace"),
-        () if all + builder.batch.operations.len() >= OPEN_MAX => format!("{OPEN_MAX} operations"),
-        () => return Ok(new_part(builder, spec)),
-    };
-    let message = format!("{what} have not ended, which is the limit");
+    let open = builder.shard.operations.open_beside(spec, &builder.batch.operations);
+    let full = (open.namespace >= OPEN_TENANT_MAX)
+        .then(|| format!("{OPEN_TENANT_MAX} operations of the namespace"))
+        .or_else(|| open.full(spec, &HOME_BOUNDS));
+    let Some(full) = full else { return Ok(new_part(builder, spec)) };
+    let message = format!("{full} have not ended, which is the limit");
     Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER))
 }
 
 /// The shard does its part as the home shard wishes it. What is older than what it knows changes nothing.
 fn follow(builder: &mut BatchBuilder<'_>, spec: &OperationSpec) -> Result<OperationRow, Refusal> {
     let Some(part) = builder.shard.operations.get(spec.id) else {
-        let (_, all) = builder.shard.operations.open_of(&spec.namespace);
-        if all + builder.batch.operations.len() >= 2 * OPEN_MAX {
-            let message = format!("{} operations have not ended in this shard", 2 * OPEN_MAX);
+        let open = builder.shard.operations.open_beside(spec, &builder.batch.operations);
+        if let Some(full) = open.full(spec, &SHARD_BOUNDS) {
+            let message = format!("{full} have not ended in this shard, which is the limit");
             return Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER));
         }
         return Ok(new_part(builder, spec));

@@ -129,6 +129,7 @@ fn spec(
         None => random_bytes()
             .map_err(|error| Refusal::new(Reason::Overloaded, error.to_string()).retry_after(RETRY_AFTER))?,
     };
+    let root = (!caller.is_operator()).then(|| digest_of(caller.root().as_bytes()));
     let who = if caller.name.is_empty() { &caller.id } else { &caller.name };
     Ok(OperationSpec {
         id: OperationId(id),
@@ -147,7 +148,7 @@ fn spec(
         who: who.chars().take(200).collect(),
         reason,
         started_at: admin.clock.wall(),
-        request: digest_of(&request.encode_to_vec()),
+        request: OperationSpec::request_of(digest_of(&request.encode_to_vec()), root),
         wish: OperationWish { version: 1, rate, active: 1, cancelled: false },
     })
 }
@@ -246,7 +247,7 @@ async fn repeated(
         Err(refusal) if refusal.reason == Reason::OperationNotFound => return Ok(None),
         Err(refusal) => return Err(refusal),
     };
-    if view.spec.request != spec.request {
+    if !view.spec.is_same_request(spec) {
         return Err(reused("was used for another operation"));
     }
     let asked = Asked { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
