@@ -19,8 +19,8 @@ pub struct AnswerBy(pub Instant);
 
 impl AnswerBy {
     /// Makes calls that have to be answered by then.
-    pub async fn around<T>(self, calls: impl Future<Output = T>) -> T {
-        ANSWER_BY.scope(self.0, calls).await
+    pub fn around<T>(self, calls: impl Future<Output = T>) -> impl Future<Output = T> {
+        ANSWER_BY.scope(self.0, calls)
     }
 
     /// The time within which this task makes calls.

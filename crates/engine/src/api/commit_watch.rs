@@ -42,8 +42,8 @@ pub struct SeenCommit {
 
 impl CommitWatch {
     /// Makes calls whose commits it learns of. It does not see those of other tasks.
-    pub async fn around<T>(&self, calls: impl Future<Output = T>) -> T {
-        WATCH.scope(self.clone(), calls).await
+    pub fn around<T>(&self, calls: impl Future<Output = T>) -> impl Future<Output = T> {
+        WATCH.scope(self.clone(), calls)
     }
 
     /// What it has learnt so far, of the first eight commits, in the order in which they ended.

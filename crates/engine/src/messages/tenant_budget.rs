@@ -24,8 +24,8 @@ tokio::task_local! {
 }
 
 /// Does something for which this payer pays. `None`: the namespace does.
-pub async fn paid_by<T>(payer: Option<Arc<str>>, work: impl Future<Output = T>) -> T {
-    PAYER.scope(payer, work).await
+pub fn paid_by<T>(payer: Option<Arc<str>>, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    PAYER.scope(payer, work)
 }
 
 /// The same of what is done at once.

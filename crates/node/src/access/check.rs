@@ -105,7 +105,7 @@ impl Access {
             if let Principal::Certificate { ends, .. } = caller.principal
                 && ends <= self.clock.wall()
             {
-                self.report("ended", &caller.from(), port);
+                self.report("ended", &caller.from().to_string(), port);
                 return Err(bad());
             }
             caller.load.accept();
@@ -126,7 +126,7 @@ impl Access {
                 Ok(found)
             }
             Err(why) => {
-                self.report(why, &caller.from(), port);
+                self.report(why, &caller.from().to_string(), port);
                 Err(if why == "none" { none() } else { bad() })
             }
         }
@@ -160,7 +160,7 @@ impl Access {
                 Ok(found)
             }
             Err(why) => {
-                self.report(why, &caller.from(), port);
+                self.report(why, &caller.from().to_string(), port);
                 Err(bad())
             }
         }

@@ -75,7 +75,7 @@ impl Auditor {
         head: &Parts,
         request: &[u8],
         caller: &Identity,
-        peer: &str,
+        peer: impl Display + Sync,
     ) -> Result<Option<AuditedCall>, Refusal> {
         let Some(method) = self.methods.find(head.uri.path()) else { return Ok(None) };
         // It is refused by whoever decodes it, if it is not refused here: its first message alone is served.

@@ -12,7 +12,10 @@ const CLIENT_BYTES_MAX: usize = 100;
 pub fn of<T>(request: &Request<T>) -> CallerFrom {
     let peer = request.extensions().get::<Caller>().map(Caller::from);
     let client = request.metadata().get("user-agent").and_then(|value| value.to_str().ok());
-    CallerFrom { peer: peer.unwrap_or_default(), client: shortened(client.unwrap_or_default()) }
+    CallerFrom {
+        peer: peer.map(|peer| peer.to_string()).unwrap_or_default(),
+        client: shortened(client.unwrap_or_default()),
+    }
 }
 
 /// The value of a header has no control characters; beyond ASCII it is no text.

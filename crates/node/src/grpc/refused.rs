@@ -46,14 +46,13 @@ impl Drop for OfCall {
 }
 
 /// Serves a call of this method.
-pub async fn serve<T>(
+pub fn serve<T>(
     method: &'static str,
-    reported: &ReportedNamespaces,
+    reported: ReportedNamespaces,
     call: impl Future<Output = T>,
-) -> T {
-    let reported = reported.clone();
+) -> impl Future<Output = T> {
     let of_call = OfCall { method, reported, namespace: OnceCell::new(), counts: RefCell::default() };
-    CALL.scope(of_call, call).await
+    CALL.scope(of_call, call)
 }
 
 /// The call that this task serves is about a namespace in which its caller may make it.
@@ -97,7 +96,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let reported = ReportedNamespaces::from_iter(["shop".into()]);
         metrics::with_local_recorder(&recorder, || {
-            runtime.block_on(serve("Ack", &reported, async { call() }));
+            runtime.block_on(serve("Ack", reported, async { call() }));
         });
         let page = recorder.handle().render();
         let mut samples: Vec<String> =

@@ -59,11 +59,15 @@ struct Hex<'a>(&'a [u8]);
 
 impl std::fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        use std::fmt::Write as _;
         const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-        for byte in self.0 {
-            f.write_char(DIGITS[usize::from(byte >> 4)].into())?;
-            f.write_char(DIGITS[usize::from(byte & 15)].into())?;
+        // Bodies are written so: by the character this took 2 % of a node's processor time.
+        let mut text = [0; 128];
+        for bytes in self.0.chunks(text.len() / 2) {
+            for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
+                pair[0] = DIGITS[usize::from(byte >> 4)];
+                pair[1] = DIGITS[usize::from(byte & 15)];
+            }
+            f.write_str(std::str::from_utf8(&text[..2 * bytes.len()]).map_err(|_| std::fmt::Error)?)?;
         }
         Ok(())
     }
@@ -127,5 +131,9 @@ mod tests {
         let mut text = String::new();
         Statement::new("INSERT INTO t VALUES (?,?,?,0),(?)", values).write_whole(&mut text);
         assert_eq!(text, "INSERT INTO t VALUES (7,NULL,X'273B2044524F50',0),(-1)");
+        let long: Vec<u8> = (0..200).collect();
+        let digits: String = long.iter().map(|byte| format!("{byte:02X}")).collect();
+        assert_eq!(Hex(&long).to_string(), digits);
+        assert_eq!(Hex(&[]).to_string(), "");
     }
 }

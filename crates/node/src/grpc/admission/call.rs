@@ -133,9 +133,9 @@ impl Call {
 
     /// Makes calls of the engine or of other nodes that are answered with what is known shortly before the
     /// deadline, so that the answer still arrives.
-    pub async fn in_time<T>(&self, calls: impl Future<Output = T>) -> T {
+    pub fn in_time<T>(&self, calls: impl Future<Output = T>) -> impl Future<Output = T> {
         let margin = ANSWER_BEFORE.min(self.left() / 4);
-        AnswerBy(self.deadline - margin).around(calls).await
+        AnswerBy(self.deadline - margin).around(calls)
     }
 
     /// Time left until the deadline.

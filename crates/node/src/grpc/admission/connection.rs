@@ -1,7 +1,7 @@
 //! Connections, each with its own load counters, which its calls share.
 
 use std::{
-    io,
+    fmt, io,
     net::SocketAddr,
     pin::Pin,
     sync::Arc,
@@ -59,10 +59,20 @@ pub struct Caller {
 
 impl Caller {
     /// Where it is, for people.
-    pub fn from(&self) -> String {
-        match self.client.port() {
-            0 => self.client.ip().to_string(),
-            _ => self.client.to_string(),
+    pub fn from(&self) -> ClientName {
+        ClientName(self.client)
+    }
+}
+
+/// Where a client is, for people. It is written where somebody is told, and no call pays for it else.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientName(SocketAddr);
+
+impl fmt::Display for ClientName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.port() {
+            0 => self.0.ip().fmt(f),
+            _ => self.0.fmt(f),
         }
     }
 }

@@ -6,7 +6,7 @@ use forebay_types::{Reason, Refusal};
 use http::request::Parts;
 use tokio::time::{Instant, timeout_at};
 
-use super::rights::Rights;
+use super::{connection::ClientName, rights::Rights};
 use crate::{
     audit::{Auditor, DeniedCall},
     traces::trace_id_of,
@@ -48,12 +48,13 @@ pub async fn deny(
     audit: &Auditor,
     (head, request): (&Parts, Option<&[u8]>),
     rights: &Rights,
-    (peer, refusal): (&str, &Refusal),
+    (peer, refusal): (ClientName, &Refusal),
 ) {
     let Some(caller) = rights.identity() else { return };
     if matches!(refusal.reason, Reason::WrongNamespace | Reason::ScopeMissing) {
         let (path, trace_id) = (head.uri.path(), trace_id_of(&head.headers).unwrap_or_default());
-        let call = DeniedCall { path, request, namespace: rights.namespace(), peer, trace_id };
+        let peer = peer.to_string();
+        let call = DeniedCall { path, request, namespace: rights.namespace(), peer: &peer, trace_id };
         audit.deny_call(call, caller, refusal).await;
     }
 }

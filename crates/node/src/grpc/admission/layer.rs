@@ -17,7 +17,7 @@ use tower::{Layer, Service};
 use super::{
     answer_bytes::{self, AnswerCharge},
     call::Call,
-    connection::Caller,
+    connection::{Caller, ClientName},
     details::add_details,
     lasting::{LOOK_EVERY, deny, until},
     load::AdmissionLoad,
@@ -197,7 +197,7 @@ where
                 let denied = (rights.ok(), request.into_parts().0, client);
                 return Box::pin(async move {
                     let refuse = refuse_by_head(&audit, denied, refusal);
-                    let response = refused::serve(measured.called, &reported, refuse).await;
+                    let response = refused::serve(measured.called, reported, refuse).await;
                     measured.record(&response);
                     Ok(answer_bytes::hold(response, charge).await)
                 });
@@ -214,13 +214,15 @@ where
             // A change that has begun comes to its end, also if it ends the caller's own rights.
             let may_end = rights.may_end() && !audit.changes(request.uri().path());
             let answered = async {
-                let served = serve(inner, request, call, bounds, &rights, (&audit, &repeats, &client));
+                // In a box: what waits for it would have it moved at each layer, and it is large.
+                let served =
+                    Box::pin(serve(inner, request, call, bounds, &rights, (&audit, &repeats, client)));
                 match until(deadline, may_end.then_some(&*rights), served).await {
                     Ok(response) => response.map(add_details),
                     Err(refusal) => Ok(status::of_call(&refusal).into_http()),
                 }
             };
-            let answered = refused::serve(measured.called, &reported, answered);
+            let answered = refused::serve(measured.called, reported, answered);
             let response = paid_by(rights.payer(), answered).await?;
             measured.record(&response);
             Ok(answer_bytes::hold(response, charge).await)
@@ -272,11 +274,11 @@ where
 /// Refuses a call of which nothing but the head is there, and notes it if that is for want of a right.
 async fn refuse_by_head(
     audit: &Auditor,
-    (rights, head, client): (Option<Arc<Rights>>, Parts, String),
+    (rights, head, client): (Option<Arc<Rights>>, Parts, ClientName),
     refusal: Refusal,
 ) -> Response<Body> {
     if let Some(rights) = &rights {
-        deny(audit, (&head, None), rights, (&client, &refusal)).await;
+        deny(audit, (&head, None), rights, (client, &refusal)).await;
     }
     status::of_call(&refusal).into_http()
 }
@@ -288,7 +290,7 @@ async fn serve<S>(
     call: Call,
     bounds: RequestBounds,
     rights: &Rights,
-    (audit, repeats, client): (&Arc<Auditor>, &Repeats, &str),
+    (audit, repeats, client): (&Arc<Auditor>, &Repeats, ClientName),
 ) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
@@ -303,7 +305,7 @@ where
     if let Ok(bytes) = &checked
         && let Err(refusal) = rights.check(bytes)
     {
-        deny(audit, (&head, Some(bytes)), rights, (client, &refusal)).await;
+        Box::pin(deny(audit, (&head, Some(bytes)), rights, (client, &refusal))).await;
         return Ok(status::of_call(&refusal).into_http());
     }
     match checked.and_then(|bytes| call.start().map(|()| bytes)) {

@@ -273,7 +273,7 @@ fn permit(visitor: &Visitor, needs: Needs, fields: &Fields) -> Result<(), Refusa
 fn denied<'a>(head: &Parts, visitor: &'a Visitor, refusal: &Refusal) -> Option<(&'a Identity, String)> {
     let caller = head.extensions.get::<Caller>()?;
     let is_denied = matches!(refusal.reason, Reason::WrongNamespace | Reason::ScopeMissing);
-    visitor.who.as_ref().filter(|_| is_denied).map(|who| (&*who.identity, caller.from()))
+    visitor.who.as_ref().filter(|_| is_denied).map(|who| (&*who.identity, caller.from().to_string()))
 }
 
 /// Who was let in, and for what.
