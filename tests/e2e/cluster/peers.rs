@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use forebay_testkit::{
     proxy::{Proxy, Ways as Directions},
     servers::Kind,
@@ -18,6 +19,7 @@ use crate::{
     node::Node,
     rpc::{Rpc, WorstOutcome},
     scenario::progress,
+    wire::http2,
 };
 
 /// So long nodes are cut off from each other in each way.
@@ -116,4 +118,24 @@ async fn row_12_nodes_cut_off_from_each_other_serve_their_own_shards() {
     progress(&history, "load after the cut", 200).await;
     load.stop().await;
     cluster.drain_and_check(&history, nodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_web_page_can_make_no_call_at_the_port_for_nodes() {
+    let cluster = Nodes::new(Kind::MariaDb, 1, 1).await;
+    let nodes = cluster.start_all().await;
+    let grpc = ("content-type", "application/grpc");
+    for (method, headers, status) in [
+        ("POST", vec![("content-type", "text/plain")], 415),
+        ("POST", vec![grpc, ("origin", "https://evil.example")], 403),
+        ("POST", vec![grpc, ("sec-fetch-site", "cross-site")], 403),
+        ("GET", vec![grpc], 405),
+        // It passes, and has no secret.
+        ("POST", vec![grpc], 200),
+    ] {
+        let mut connection = http2::Connection::open(&cluster.peer_address(0), 1 << 16).await;
+        let answer = connection.ask(method, "QueueService/Enqueue", &headers, Bytes::new()).await;
+        assert_eq!(answer.status().as_u16(), status, "{method} {headers:?}");
+    }
+    drop(nodes);
 }

@@ -17,7 +17,7 @@ mod forgotten;
 mod garbage;
 mod hostile;
 pub mod http1;
-mod http2;
+pub mod http2;
 mod json;
 mod json_bounds;
 mod json_protocol;

@@ -96,8 +96,9 @@ async fn what_meets_a_waiting_consumer_takes_one_commit() {
 async fn expired_items_go_and_at_most_once_items_need_no_ack() {
     let queue = Queue::start(1).await;
     let mut brief = item(0, "gone");
-    brief.ttl = Some(Duration::from_millis(20));
-    brief.schedule = Schedule::Delay(Duration::from_millis(10));
+    // It is due for a moment, long after the first dequeue.
+    brief.ttl = Some(Duration::from_millis(1_010));
+    brief.schedule = Schedule::Delay(Duration::from_millis(1_000));
     let mut once = item(1, "once");
     once.policy = DeliveryPolicy::AtMostOnce;
     queue.put(vec![brief, once]).await;

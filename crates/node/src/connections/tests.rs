@@ -162,7 +162,8 @@ async fn a_connection_has_some_seconds_until_a_credential_is_accepted() {
     for (stage, why) in [(Stage::Begun, "handshake"), (Stage::Called, "credential")] {
         let mut guest = guest(&places, 1, stage);
         guest.lifetime.begin(Duration::from_secs(10));
-        assert_eq!(poll_fn(|context| guest.lifetime.poll_end(context)).await, why);
+        let end = poll_fn(|context| guest.lifetime.poll_end(context));
+        assert_eq!(tokio::time::timeout(Duration::from_secs(60), end).await, Ok(why));
     }
     assert_eq!(began.elapsed(), Duration::from_secs(20));
     let mut known = guest(&places, 1, Stage::Accepted);
@@ -182,20 +183,28 @@ fn what_has_made_room_can_not_come_back() {
     assert_eq!((places.in_use(), places.guests()), (1, 1));
 }
 
-/// Takes and gives places as fast as a flood does. Nothing looks at all of them: the time is that of some
-/// steps of a tree.
+/// How long it takes to take and give places as fast as a flood does, at a port of so many: the least of
+/// three tries.
+fn flood(max: usize) -> Duration {
+    let try_once = || {
+        let places = Places::new("grpc", max, &PlaceRules::default());
+        let mut open = std::collections::VecDeque::new();
+        let began = Instant::now();
+        for number in 0..20_000_u32 {
+            open.push_back(places.enter(IpAddr::from((number % 5_000).to_be_bytes())));
+            if open.len() > max {
+                open.pop_front();
+            }
+        }
+        assert!(places.in_use() <= max);
+        began.elapsed()
+    };
+    (0..3).map(|_| try_once()).min().unwrap_or_default()
+}
+
+/// Nothing looks at all places: a port of 64 times as many costs some more steps of a tree.
 #[test]
 fn a_flood_costs_little() {
-    let places = Places::new("grpc", 8_192, &PlaceRules::default());
-    let began = tokio::time::Instant::now();
-    let mut open: std::collections::VecDeque<_> = std::collections::VecDeque::new();
-    for number in 0..200_000_u32 {
-        open.push_back(places.enter(IpAddr::from((number % 5_000).to_be_bytes())));
-        if open.len() > 8_192 {
-            open.pop_front();
-        }
-    }
-    // A scan of 8,192 places each time would take minutes.
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    assert!(places.in_use() <= 8_192);
+    let (few, many) = (flood(128), flood(8_192));
+    assert!(many < 16 * few, "{many:?} instead of {few:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use forebay_types::{ItemId, Reason, Refusal, Seq, ShardId, Timestamp};
+use forebay_types::{ItemId, Reason, Refusal, Seq, ShardId, Timestamp, Topic};
 
 use crate::{
     api::{Enqueued, RememberedKey},
@@ -14,7 +14,7 @@ use crate::{
     },
     index::ShardIndex,
     planted::{Bug, on},
-    shard::work::{AdmittedItem, ItemKey, KeyHash, Remembered, RequestKey, ShardEnqueue, decode_remembered},
+    shard::work::{ItemKey, KeyHash, Remembered, RequestKey, ShardEnqueue, decode_remembered},
 };
 
 /// What is remembered under a hash, and counts still.
@@ -66,8 +66,8 @@ impl AllKnown {
 
     /// The item that was stored under a key. What the release before stored counts if its item is of this
     /// topic. If it is gone nobody knows its topic: then it counts too, since nothing may be stored twice.
-    fn item(&self, item: &AdmittedItem, key: &ItemKey) -> Option<Enqueued> {
-        let is_same = |known: &&Known| known.key.topic.as_ref().is_none_or(|topic| *topic == item.topic);
+    fn item(&self, topic: &Topic, key: &ItemKey) -> Option<Enqueued> {
+        let is_same = |known: &&Known| known.key.topic.as_ref().is_none_or(|of| of == topic);
         let shared = self.older(key).filter(is_same);
         let alike = self.of(&key.own).chain(shared).filter(|known| !known.key.is_removed);
         alike.max_by_key(|known| known.key.hit.at)?.stored()
@@ -95,7 +95,7 @@ pub(super) fn duplicates(core: &mut Core, part: ShardEnqueue, lookup: DedupeLook
     let (call, namespace, request) = (part.call, part.namespace, part.request);
     let (mut fresh, mut repeated) = (Vec::new(), Vec::new());
     for mut item in part.items {
-        let first = item.dedupe.as_ref().and_then(|key| known.item(&item, key));
+        let first = item.dedupe.as_ref().and_then(|key| known.item(&item.topic, key));
         match first {
             Some(first) => {
                 core.calls.enqueue_done(call, item.index, Ok(first));
@@ -151,4 +151,30 @@ fn reused() -> Refusal {
     let message =
         "was used for a call with other items: nothing of this one is stored; give it an id of its own";
     Refusal { field: Some("request_id".to_owned()), ..Refusal::new(Reason::RequestIdReused, message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_store::DedupeHit;
+
+    use super::*;
+    use crate::shard::work::encode_remembered;
+
+    const KEY: ItemKey = ItemKey { own: [1; 16], shared: [2; 16], is_shared_taken: false };
+
+    /// A key of the release before, of an item that is in a topic still, or of one that is gone.
+    fn older(topic: Option<&str>) -> AllKnown {
+        let answer = encode_remembered(std::iter::once(Ok(Seq(7))), None);
+        let hit = DedupeHit { hash: KEY.shared, at: Timestamp::from_micros(1), answer };
+        let key = RememberedKey { hit, topic: topic.map(Topic::from), is_removed: false };
+        AllKnown::new(vec![FoundKey { shard: ShardId(1), key }], |_| true)
+    }
+
+    #[test]
+    fn a_key_of_the_release_before_counts_in_the_topic_of_its_item() {
+        let mail = Topic::from("mail");
+        assert!(older(Some("mail")).item(&mail, &KEY).is_some_and(|stored| stored.duplicate));
+        assert!(older(Some("invoice")).item(&mail, &KEY).is_none(), "it is stored");
+        assert!(older(None).item(&mail, &KEY).is_some(), "nobody knows of which topic it was");
+    }
 }
