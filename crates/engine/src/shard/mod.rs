@@ -33,6 +33,7 @@ mod locates;
 mod lost_topics;
 mod missing;
 mod next_wake;
+mod open_operations;
 pub(crate) mod operate;
 mod operation_part;
 mod operation_walk;

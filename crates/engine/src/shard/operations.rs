@@ -8,7 +8,6 @@ use std::{
 
 use forebay_store::{
     OperationCursor, OperationFailure, OperationId, OperationKind, OperationProgress, OperationRow,
-    OperationSpec, RootBounds,
 };
 use forebay_types::{Key, Monotonic, Namespace, Seq, Timestamp, TopicId, TopicName, filter::Filter};
 use rustc_hash::FxHashSet;
@@ -25,12 +24,6 @@ use crate::{api::filter_fields, clock::Moment};
 const RUNNING_MAX: usize = 4;
 /// Parts of one namespace that have not ended.
 pub(super) const OPEN_TENANT_MAX: usize = RUNNING_MAX + 100;
-/// The same of all namespaces, of operations that have their home in the shard.
-pub(super) const HOME_BOUNDS: RootBounds =
-    RootBounds { per_root: 160, in_all: 256, for_operators: 32, for_few: (32, 4) };
-/// The same of all operations.
-pub(super) const SHARD_BOUNDS: RootBounds =
-    RootBounds { per_root: 320, in_all: 512, for_operators: 64, for_few: (64, 8) };
 /// Parts of one namespace that have ended and are remembered.
 const ENDED_TENANT_MAX: usize = 20;
 /// The same of all namespaces.
@@ -56,33 +49,6 @@ struct Scan {
     behind: Option<OperationCursor>,
     /// Items that a commit changed since it began: the page may show their past.
     invalidated: FxHashSet<Seq>,
-}
-
-/// Parts that have not ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct OpenParts {
-    /// Of a namespace.
-    pub namespace: usize,
-    /// Of a root.
-    pub root: u64,
-    /// Of all.
-    pub all: u64,
-}
-
-impl OpenParts {
-    /// The bound that one more would pass, if any.
-    pub fn full(self, spec: &OperationSpec, bounds: &RootBounds) -> Option<String> {
-        let is_operator = spec.root() == 0;
-        match () {
-            () if !is_operator && self.root >= bounds.per_root => {
-                Some(format!("{} operations of one token and those made with it", bounds.per_root))
-            }
-            () if self.all >= bounds.in_all_for(is_operator, self.root) => {
-                Some(format!("{} operations", self.all))
-            }
-            () => None,
-        }
-    }
 }
 
 /// The shard's parts of operations.
@@ -193,16 +159,9 @@ impl Operations {
         outdated
     }
 
-    /// How many parts have not ended, of those that are stored and these.
-    pub fn open_beside(&self, spec: &OperationSpec, new: &[OperationRow]) -> OpenParts {
-        let stored = self.parts.values().filter(|part| part.is_open()).map(|part| &part.row);
-        let mut open = OpenParts::default();
-        for row in stored.chain(new) {
-            open.namespace += usize::from(row.spec.namespace == spec.namespace);
-            open.root += u64::from(row.spec.root() == spec.root());
-            open.all += 1;
-        }
-        open
+    /// Those that have not ended.
+    pub fn open(&self) -> impl Iterator<Item = &OperationRow> {
+        self.parts.values().filter(|part| part.is_open()).map(|part| &part.row)
     }
 
     /// An order waits. Returned, if too many do.

@@ -14,7 +14,8 @@ use crate::{
         TopicTotals,
         disk_room::Need,
         in_flight::{Planned, PlannedOrder},
-        operations::{HOME_BOUNDS, OPEN_TENANT_MAX, SHARD_BOUNDS},
+        open_operations::{HOME_BOUNDS, OpenParts, SHARD_BOUNDS},
+        operations::OPEN_TENANT_MAX,
         row_costs::RowKind,
     },
 };
@@ -65,6 +66,11 @@ fn write(builder: &mut BatchBuilder<'_>, row: OperationRow) {
     builder.batch.operations.push(row);
 }
 
+/// The parts that have not ended, stored or in this batch.
+fn open_beside(builder: &BatchBuilder<'_>, spec: &OperationSpec) -> OpenParts {
+    OpenParts::beside(spec, builder.shard.operations.open().chain(&builder.batch.operations))
+}
+
 /// It begins in its home shard. Repeated, it is left as it is.
 fn begin(builder: &mut BatchBuilder<'_>, spec: &OperationSpec) -> Result<OperationRow, Refusal> {
     if let Some(part) = builder.shard.operations.get(spec.id) {
@@ -75,7 +81,7 @@ fn begin(builder: &mut BatchBuilder<'_>, spec: &OperationSpec) -> Result<Operati
         }
         return Ok(row.clone());
     }
-    let open = builder.shard.operations.open_beside(spec, &builder.batch.operations);
+    let open = open_beside(builder, spec);
     let full = (open.namespace >= OPEN_TENANT_MAX)
         .then(|| format!("{OPEN_TENANT_MAX} operations of the namespace"))
         .or_else(|| open.full(spec, &HOME_BOUNDS));
@@ -87,7 +93,7 @@ fn begin(builder: &mut BatchBuilder<'_>, spec: &OperationSpec) -> Result<Operati
 /// The shard does its part as the home shard wishes it. What is older than what it knows changes nothing.
 fn follow(builder: &mut BatchBuilder<'_>, spec: &OperationSpec) -> Result<OperationRow, Refusal> {
     let Some(part) = builder.shard.operations.get(spec.id) else {
-        let open = builder.shard.operations.open_beside(spec, &builder.batch.operations);
+        let open = open_beside(builder, spec);
         if let Some(full) = open.full(spec, &SHARD_BOUNDS) {
             let message = format!("{full} have not ended in this shard, which is the limit");
             return Err(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER));

@@ -17,6 +17,7 @@ mod next_wake;
 mod operations;
 mod operations_everywhere;
 mod operations_failed;
+mod operations_of_roots;
 mod prefetch;
 mod retention;
 mod settle;
