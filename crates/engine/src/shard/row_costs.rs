@@ -22,7 +22,7 @@ const SHORT: f64 = 0.25;
 
 /// The most new topics of a batch in which others wait. Each has the event loop do ten times as much as an
 /// item, and that serves all shards of the node: no batch's time shows what the others pay.
-const SHARED_TOPICS_MAX: f64 = 64.0;
+const SHARED_TOPICS_MAX: f64 = 32.0;
 
 /// A kind of row, by what it costs the database. The first five are not counted as rows of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
