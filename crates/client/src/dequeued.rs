@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use forebay_proto::v1;
+use forebay_proto::{time, v1};
 use forebay_types::{DeliveryPolicy, Timestamp};
-
-use crate::durations;
 
 /// A delivered item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,9 +55,9 @@ impl Dequeued {
             headers: item.headers,
             attempt: item.attempt,
             failures: item.failures,
-            enqueued_at: item.enqueued_at.map(durations::time_from_proto).unwrap_or_default(),
-            lease_expires_at: item.lease_expires_at.map(durations::time_from_proto),
-            expires_at: item.expires_at.map(durations::time_from_proto),
+            enqueued_at: item.enqueued_at.map(time::from_timestamp).unwrap_or_default(),
+            lease_expires_at: item.lease_expires_at.map(time::from_timestamp),
+            expires_at: item.expires_at.map(time::from_timestamp),
         }
     }
 }

@@ -192,8 +192,8 @@ impl Error {
         }))
     }
 
-    /// The error of a member.
-    pub(crate) fn of_member(status: &tonic_types::Status) -> Self {
+    /// The error of a member of an answer.
+    pub fn of_member(status: &tonic_types::Status) -> Self {
         let details = status.encode_to_vec().into();
         Self::of_call(&tonic::Status::with_details(Code::from_i32(status.code), &status.message, details))
     }

@@ -3,10 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
-use forebay_proto::v1;
+use forebay_proto::{time, v1};
 use forebay_types::{DeliveryPolicy, Timestamp};
-
-use crate::durations;
 
 /// An item to enqueue. The server fills in defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,11 +95,11 @@ impl NewItem {
             metadata: self.metadata,
             schedule: match self.schedule {
                 Schedule::Now => None,
-                Schedule::After(delay) => Some(Proto::Delay(durations::to_proto(delay))),
-                Schedule::At(at) => Some(Proto::DeliverAfter(durations::time_to_proto(at))),
+                Schedule::After(delay) => Some(Proto::Delay(time::to_duration(delay))),
+                Schedule::At(at) => Some(Proto::DeliverAfter(time::to_timestamp(at))),
             },
-            lease_duration: self.lease.map(durations::to_proto),
-            ttl: self.ttl.map(durations::to_proto),
+            lease_duration: self.lease.map(time::to_duration),
+            ttl: self.ttl.map(time::to_duration),
             delivery_policy: match self.policy {
                 DeliveryPolicy::AtLeastOnce => v1::DeliveryPolicy::AtLeastOnce.into(),
                 DeliveryPolicy::AtMostOnce => v1::DeliveryPolicy::AtMostOnce.into(),

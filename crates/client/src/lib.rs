@@ -2,6 +2,7 @@
 //!
 //! [`Client`] makes the six calls, one answer per member, to one node or several. [`Producer`] sends items in
 //! batches. [`Consumer`] runs a handler on the items of its topics and extends their leases while it runs.
+//! [`Client::ask`] makes operators' calls: it sends messages of [`v1`] and returns such.
 //!
 //! ```no_run
 //! use forebay_client::{Client, ClientConfig, Consumer, ConsumerConfig, Delivery, NewItem, Outcome};
@@ -85,13 +86,13 @@
 //! one of them has. [`TraceConfig`] says which spans there are.
 
 mod address;
+mod ask;
 mod calls;
 mod check_server;
 mod client;
 mod config;
 mod consumer;
 mod dequeued;
-mod durations;
 mod endpoints;
 mod error;
 mod item;
@@ -114,38 +115,17 @@ mod traces;
 pub use address::is_loopback;
 pub use calls::{
     active_topics::{ActiveTopic, TopicPage, TopicQuery},
-    audit::{AuditOutcome, AuditPage, AuditQuery, AuditRecord},
-    cluster::{Node, Shard},
-    consumers::{ConsumerList, KnownConsumer},
-    dead_groups::{DeadGroup, DeadGroups},
     dequeue::{Demand, DequeueCall},
     enqueue::Enqueued,
-    explain::{Blocker, Explained},
-    history::{History, HistoryLine, HistoryQuery, HistorySeries},
-    items::{CancelQuery, Death, FailedDelivery, ItemList, ItemListQuery, ItemState, Lease, StoredItem},
     nack::{Nack, NackAction, Nacked},
-    namespaces::{DeletedNamespace, NamespaceFigures, NamespaceList, NamespaceReport},
-    operation_update::OperationUpdate,
-    operations::{
-        Operation, OperationCounts, OperationKind, OperationList, OperationQuery, OperationShard,
-        OperationState, StartedOperation,
-    },
-    pauses::TopicPause,
-    settings_document::{AppliedSettings, SettingsDifference, SettingsDocument, SettingsEntry, SettingsPage},
-    tokens::{NewToken, RevokedToken, TokenInfo, TokenPage, TokenWithSecret},
-    topic_settings::{ChangeNote, SettingsReport},
-    topics::{
-        Counts, Percentiles, PriorityCount, Rates, TopicFigures, TopicList, TopicListQuery, TopicReport,
-    },
-    update_item::ItemUpdate,
-    who_am_i::{Caller, Grant},
 };
 pub use client::Client;
 pub use config::{ClientConfig, RetryPolicy};
 pub use consumer::{Consumer, ConsumerConfig, ConsumerReport, Delivery, Handler, Outcome};
 pub use dequeued::Dequeued;
 pub use error::Error;
-pub use forebay_types::{DeliveryPolicy, Fate, Reason, Side, Timestamp, TopicSettings};
+pub use forebay_proto::{AdminCall, v1};
+pub use forebay_types::{DeliveryPolicy, Fate, Reason, Side, Timestamp};
 pub use item::{NewItem, Schedule};
 pub use producer::{Pending, Producer, ProducerConfig};
 pub use tls::{Tls, TlsConfig, explain as explain_tls};

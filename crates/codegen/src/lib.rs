@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use prost::Message as _;
+use prost_types::{FileDescriptorSet, MethodDescriptorProto};
 
 /// The folder of the protobuf files, from the workspace's folder.
 const SOURCES: &str = "proto";
@@ -18,6 +19,8 @@ const PUBLIC: &[&str] = &["forebay/v1/admin.proto", "forebay/v1/queue.proto"];
 const PEER: &[&str] = &["forebay/peer/v1/peer.proto"];
 /// What KEDA asks. Reflection shows it beside the interface, and it is not served as JSON.
 const SCALER: &[&str] = &["externalscaler/externalscaler.proto"];
+/// The service of operators' calls.
+const ADMIN: &str = "AdminService";
 /// Where the generated files are, from the workspace's folder.
 const FOLDER: &str = "crates/proto/src/generated";
 
@@ -64,6 +67,28 @@ fn code(root: &Path, files: &[&str], package: &str) -> anyhow::Result<(Vec<u8>, 
         .extern_path(".google.rpc.Status", "::tonic_types::Status")
         .out_dir(folder.path())
         .compile_fds(files)?;
-    let code = fs::read(folder.path().join(format!("{package}.rs"))).context("no code was generated")?;
+    let mut code = fs::read(folder.path().join(format!("{package}.rs"))).context("no code was generated")?;
+    if package == "forebay.v1" {
+        code.extend(admin_calls(&files_of(&descriptors)?).into_bytes());
+    }
     Ok((code, descriptors))
+}
+
+fn files_of(descriptors: &[u8]) -> anyhow::Result<FileDescriptorSet> {
+    Ok(FileDescriptorSet::decode(descriptors)?)
+}
+
+/// Says of each request of operators' calls which call it is of. Requests and answers are named after calls.
+fn admin_calls(files: &FileDescriptorSet) -> String {
+    let services = files.file.iter().flat_map(|file| &file.service);
+    let methods = services.filter(|service| service.name() == ADMIN).flat_map(|service| &service.method);
+    let call = |method: &MethodDescriptorProto| {
+        let name = method.name();
+        format!(
+            "impl crate::AdminCall for {name}Request {{\n    type Answer = {name}Response;\n    \
+             const METHOD: &'static str = \"{name}\";\n    \
+             const PATH: &'static str = \"/forebay.v1.{ADMIN}/{name}\";\n}}\n"
+        )
+    };
+    methods.map(call).collect()
 }

@@ -2,6 +2,8 @@
 //!
 //! The generated code is committed; `cargo xtask codegen` writes it after `proto/` changed.
 
+pub mod time;
+
 #[expect(missing_docs, reason = "generated; the comments of the protobuf file are what there is")]
 #[allow(clippy::all, reason = "generated")]
 mod generated {
@@ -17,6 +19,16 @@ mod generated_peer {
 #[allow(clippy::all, reason = "generated")]
 mod generated_scaler {
     include!("generated/externalscaler.rs");
+}
+
+/// The request of an operator's call. The call and its answer follow from it.
+pub trait AdminCall: prost::Message + Clone + Default + 'static {
+    /// The answer.
+    type Answer: prost::Message + Default + 'static;
+    /// The name of the call, as `ListTopics`.
+    const METHOD: &'static str;
+    /// Its path over HTTP.
+    const PATH: &'static str;
 }
 
 /// The package `forebay.v1`.

@@ -1,6 +1,9 @@
 //! What the holders of certificates may do.
 
-use forebay_client::{Client, ClientConfig, Code, NewItem, Reason, TlsConfig};
+use forebay_client::{
+    Client, ClientConfig, Code, NewItem, Reason, TlsConfig,
+    v1::{PrincipalKind, WhoAmIRequest},
+};
 
 use super::Prepared;
 use crate::kept_tokens::{file, record, token};
@@ -31,8 +34,8 @@ async fn a_certificate_gives_the_rights_of_its_name_and_a_token_decides_over_it(
     assert_eq!(told(worker("own")).await, Ok(()));
     let foreign = Err((Code::PermissionDenied, Some(Reason::WrongNamespace)));
     assert_eq!(told(worker("other")).await, foreign);
-    let caller = Client::connect(worker("own")).unwrap().who_am_i().await.unwrap();
-    assert_eq!((caller.kind, &*caller.id), ("certificate", "spiffe://prod/worker"));
+    let caller = Client::connect(worker("own")).unwrap().ask(WhoAmIRequest {}).await.unwrap();
+    assert_eq!((caller.kind(), &*caller.id), (PrincipalKind::Certificate, "spiffe://prod/worker"));
 
     // With both, the token decides, for better and worse.
     let both = |namespace: &str| worker(namespace).token(token.reveal());
@@ -43,14 +46,14 @@ async fn a_certificate_gives_the_rights_of_its_name_and_a_token_decides_over_it(
 
     // The end of the certificate is that of the rights. Its row is read again on SIGHUP.
     let client = Client::connect(worker("own")).unwrap();
-    assert!(client.who_am_i().await.unwrap().ends_at.is_some());
+    assert!(client.ask(WhoAmIRequest {}).await.unwrap().ends_at.is_some());
     let path = secured.path("forebay.toml");
     let before = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, before.replace("san = \"spiffe://prod/worker\"", "san = \"another\"")).unwrap();
     secured.node.hang_up();
     let began = tokio::time::Instant::now();
     loop {
-        match client.who_am_i().await {
+        match client.ask(WhoAmIRequest {}).await {
             Err(error) if error.reason() == Some(Reason::BadCredentials) => break,
             _ => assert!(began.elapsed() < super::TIMEOUT, "the row is gone"),
         }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use forebay_proto::v1;
+use forebay_proto::{time, v1};
 use forebay_types::Timestamp;
 
-use crate::{client::Client, durations, error::Error};
+use crate::{client::Client, error::Error};
 
 /// Which page to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -83,7 +83,7 @@ fn topic(topic: v1::ActiveTopic) -> ActiveTopic {
         topic: topic.topic,
         ready: topic.ready_count,
         best_priority: topic.best_priority,
-        oldest_ready_at: topic.oldest_ready_at.map(durations::time_from_proto).unwrap_or_default(),
+        oldest_ready_at: topic.oldest_ready_at.map(time::from_timestamp).unwrap_or_default(),
         leased: topic.leased_count,
         scheduled: topic.scheduled_count,
     }

@@ -2,13 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_proto::v1;
+use forebay_proto::{time, v1};
 use tokio::time::Instant;
 
 use crate::{
     client::{Client, Grpc},
     dequeued::Dequeued,
-    durations,
     endpoints::Endpoint,
     error::Error,
     retry::Target,
@@ -112,8 +111,8 @@ impl Client {
         v1::DequeueRequest {
             namespace: self.config.namespace.clone(),
             demands: call.demands.into_iter().map(demand).collect(),
-            wait: (!wait.is_zero()).then(|| durations::to_proto(wait)),
-            lease_duration: call.lease.map(durations::to_proto),
+            wait: (!wait.is_zero()).then(|| time::to_duration(wait)),
+            lease_duration: call.lease.map(time::to_duration),
             consumer: call.consumer,
             max_bytes: call.max_bytes,
         }

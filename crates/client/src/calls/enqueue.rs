@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use forebay_proto::v1;
+use forebay_proto::{time::from_timestamp, v1};
 use forebay_types::{Reason, Timestamp};
 
 use super::member_results::{Member, MemberResults};
 use crate::{
     client::{Client, miscounted},
-    durations::time_from_proto,
     error::Error,
     item::NewItem,
     retry::Target,
@@ -231,7 +230,7 @@ fn member(result: v1::EnqueueResult) -> Member<Enqueued> {
         None => Ok(Enqueued {
             item_id: result.item_id,
             duplicate: result.duplicate,
-            first_enqueued_at: result.first_enqueued_at.map(time_from_proto),
+            first_enqueued_at: result.first_enqueued_at.map(from_timestamp),
         }),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_proto::v1;
+use forebay_proto::{time, v1};
 use forebay_types::Timestamp;
 
 use super::{
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     client::{Client, Grpc},
-    durations,
     error::Error,
     retry::Attempts,
     traces,
@@ -47,7 +46,7 @@ impl Client {
             receipts,
             |receipts, target| async move {
                 let extension =
-                    |receipt| v1::LeaseExtension { receipt, lease_duration: lease.map(durations::to_proto) };
+                    |receipt| v1::LeaseExtension { receipt, lease_duration: lease.map(time::to_duration) };
                 let request = v1::ExtendLeaseRequest {
                     namespace: self.config.namespace.clone(),
                     extensions: receipts.into_iter().map(extension).collect(),
@@ -67,6 +66,6 @@ impl Client {
 fn extended(result: v1::ExtendLeaseResult) -> Member<Timestamp> {
     match result.error {
         Some(error) => Err(Error::of_member(&error)),
-        None => Ok(result.lease_expires_at.map_or(Timestamp::MAX, durations::time_from_proto)),
+        None => Ok(result.lease_expires_at.map_or(Timestamp::MAX, time::from_timestamp)),
     }
 }

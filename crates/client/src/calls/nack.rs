@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use forebay_proto::v1;
+use forebay_proto::{time, v1};
 use forebay_types::{Fate, cut_text};
 
 use super::{
@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{
     client::{Client, Grpc},
-    durations,
     error::Error,
     retry::Attempts,
     traces::{self, Processed},
@@ -77,7 +76,7 @@ impl Nack {
         };
         v1::Nack {
             receipt: self.receipt,
-            delay: delay.map(durations::to_proto),
+            delay: delay.map(time::to_duration),
             metadata: self.metadata,
             dead_letter: self.action == NackAction::DeadLetter,
             reason: self.reason,
@@ -160,7 +159,7 @@ mod tests {
         let delay = Duration::from_secs(2);
         for delay in [None, Some(Duration::ZERO), Some(delay)] {
             let failed = Nack::new("r", NackAction::Fail(delay)).into_proto();
-            assert_eq!((failed.delay, failed.release), (delay.map(durations::to_proto), false));
+            assert_eq!((failed.delay, failed.release), (delay.map(time::to_duration), false));
         }
         let released = Nack::new("r", NackAction::Release(Duration::ZERO)).into_proto();
         assert_eq!((released.delay, released.release, released.dead_letter), (None, true, false));

@@ -1,12 +1,17 @@
 //! One server: its address, its connection, and whether it works.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use forebay_proto::v1::{admin_service_client::AdminServiceClient, queue_service_client::QueueServiceClient};
+use forebay_proto::{AdminCall, v1::queue_service_client::QueueServiceClient};
 use tokio::time::Instant;
+use tonic::{Request, Status, client::Grpc, codegen::http::uri::PathAndQuery};
+use tonic_prost::ProstCodec;
 
 use super::health::Health;
-use crate::{address::Address, rng::SharedRng, token::Link};
+use crate::{address::Address, error::Error, rng::SharedRng, token::Link};
 
 /// The largest response that is accepted: 15 MiB of items and their encoding.
 const RESPONSE_BYTES_MAX: usize = 24 << 20;
@@ -57,9 +62,19 @@ impl Endpoint {
         QueueServiceClient::new(self.channel.clone()).max_decoding_message_size(RESPONSE_BYTES_MAX)
     }
 
-    /// For calls of the administration.
-    pub(crate) fn admin(&self) -> AdminServiceClient<Link> {
-        AdminServiceClient::new(self.channel.clone()).max_decoding_message_size(RESPONSE_BYTES_MAX)
+    /// Makes an operator's call, once.
+    pub(crate) async fn ask<Q: AdminCall>(&self, request: Q, timeout: Duration) -> Result<Q::Answer, Error> {
+        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(RESPONSE_BYTES_MAX);
+        let answer = async {
+            grpc.ready().await.map_err(|error| Status::unknown(format!("Service was not ready: {error}")))?;
+            let path = PathAndQuery::from_static(Q::PATH);
+            grpc.unary(Request::new(request), path, ProstCodec::<Q, Q::Answer>::default()).await
+        };
+        match tokio::time::timeout(timeout, answer).await {
+            Ok(Ok(answer)) => Ok(answer.into_inner()),
+            Ok(Err(status)) => Err(Error::of_call(&status).at(self.address())),
+            Err(_) => Err(Error::timed_out(self.address(), timeout)),
+        }
     }
 
     /// A call that began at `began` was answered.

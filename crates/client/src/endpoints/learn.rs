@@ -14,7 +14,7 @@ use tokio::{
     task::JoinSet,
     time::{Instant, timeout},
 };
-use tonic::{Code, Status};
+use tonic::Code;
 
 use super::{dialer::Dialer, endpoint::Endpoint, route::Route, set::Endpoints};
 use crate::{address::Address, error::Error, rng::SharedRng};
@@ -289,17 +289,13 @@ async fn nodes(endpoint: &Endpoint, limit: Duration) -> Result<Vec<v1::Node>, Er
         let mut nodes = Vec::new();
         let mut request = v1::ListNodesRequest { page_size: 1_000, ..Default::default() };
         loop {
-            let page = endpoint.admin().list_nodes(request.clone()).await?.into_inner();
+            let page = endpoint.ask(request.clone(), limit).await?;
             nodes.extend(page.nodes);
             if page.next_page_token.is_empty() {
-                return Ok::<_, Status>(nodes);
+                return Ok(nodes);
             }
             request.page_token = page.next_page_token;
         }
     };
-    match timeout(limit, pages).await {
-        Ok(Ok(nodes)) => Ok(nodes),
-        Ok(Err(status)) => Err(Error::of_call(&status).at(endpoint.address())),
-        Err(_) => Err(Error::timed_out(endpoint.address(), limit)),
-    }
+    timeout(limit, pages).await.unwrap_or_else(|_| Err(Error::timed_out(endpoint.address(), limit)))
 }

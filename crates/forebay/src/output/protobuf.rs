@@ -3,25 +3,21 @@
 use std::sync::LazyLock;
 
 use anyhow::{Context as _, anyhow};
-use forebay_node::http::read_json;
+use forebay_node::http::{json_value, read_json};
 use forebay_proto::FILE_DESCRIPTOR_SET;
 use prost::Message;
-use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
+use prost_reflect::DescriptorPool;
 use serde_json::Value;
-
-/// Defaults are written, so that scripts find every field.
-const WRITE: SerializeOptions = SerializeOptions::new().skip_default_fields(false);
 
 /// All messages.
 static POOL: LazyLock<Result<DescriptorPool, String>> =
     LazyLock::new(|| DescriptorPool::decode(FILE_DESCRIPTOR_SET).map_err(|error| error.to_string()));
 
-/// A message of `forebay.v1` as JSON. Fails only if `kind` is not its type: a bug.
+/// A message of `forebay.v1` as JSON, as a node writes it. Fails only if `kind` is not its type: a bug.
 pub fn to_json(kind: &str, message: &impl Message) -> anyhow::Result<Value> {
     let pool = POOL.as_ref().map_err(|error| anyhow::anyhow!("the descriptors: {error}"))?;
     let kind = pool.get_message_by_name(&format!("forebay.v1.{kind}")).context(kind.to_owned())?;
-    let message = DynamicMessage::decode(kind, message.encode_to_vec().as_slice())?;
-    Ok(message.serialize_with_options(serde_json::value::Serializer, &WRITE)?)
+    Ok(json_value(&kind, message.encode_to_vec().into())?)
 }
 
 /// More values are in no document.
@@ -62,5 +58,15 @@ mod tests {
         });
         assert_eq!(to_json("ActiveTopic", &topic).unwrap(), expected);
         assert!(to_json("Nothing", &topic).is_err());
+    }
+
+    #[test]
+    fn errors_of_members_are_written_without_their_details() {
+        let type_url = "type.googleapis.com/google.rpc.ErrorInfo".to_owned();
+        let details = vec![prost_types::Any { type_url, value: Vec::new() }];
+        let error = Some(forebay_proto::Status { code: 5, message: "gone".to_owned(), details });
+        let result = v1::CancelItemResult { error, ..Default::default() };
+        let written = to_json("CancelItemResult", &result).unwrap();
+        assert_eq!(written["error"], json!({"code": 5, "message": "gone", "details": []}));
     }
 }

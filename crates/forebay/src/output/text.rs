@@ -35,6 +35,14 @@ pub fn payload(bytes: &[u8], form: PayloadForm) -> String {
     }
 }
 
+/// A value of an enum for people: `draining` of `NODE_STATE_DRAINING`.
+pub fn word(name: &str, prefix: &str) -> String {
+    match name.strip_prefix(prefix).unwrap_or(name) {
+        "UNSPECIFIED" => "unknown".to_owned(),
+        name => name.to_lowercase().replace('_', "-"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -4,6 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use forebay_client::Timestamp;
+use forebay_proto::time::{from_duration, from_timestamp};
 use forebay_types::{Clock as _, SystemClock};
 
 /// How times are shown.
@@ -58,9 +59,32 @@ impl Style {
     }
 
     /// A time that may be absent.
-    pub fn optional_time(&self, at: Option<Timestamp>) -> String {
-        at.map_or_else(|| "-".to_owned(), |at| self.time(at))
+    pub fn optional_time(&self, at: Option<impl Time>) -> String {
+        at.map_or_else(|| "-".to_owned(), |at| self.time(at.timestamp()))
     }
+}
+
+/// A time of the client or of a message.
+pub trait Time {
+    /// The time.
+    fn timestamp(self) -> Timestamp;
+}
+
+impl Time for Timestamp {
+    fn timestamp(self) -> Timestamp {
+        self
+    }
+}
+
+impl Time for prost_types::Timestamp {
+    fn timestamp(self) -> Timestamp {
+        from_timestamp(self)
+    }
+}
+
+/// A span of a message, or `-` where there is none.
+pub fn optional_span(length: Option<prost_types::Duration>) -> String {
+    length.map_or_else(|| "-".to_owned(), |length| span(from_duration(length)))
 }
 
 /// A span.

@@ -8,7 +8,10 @@ use std::{
 };
 
 use clap::Args;
-use forebay_client::{Client, OperationCounts, OperationQuery, StartedOperation};
+use forebay_client::{
+    Client,
+    v1::{OperationFigures, StartOperationRequest, StartOperationResponse},
+};
 
 use super::{
     connection::Connection,
@@ -59,12 +62,12 @@ pub struct Bulk {
 
 impl Bulk {
     /// Does it, once whoever sits at the terminal has said so. `done`: what becomes of the items, in a word.
-    pub async fn run(&self, query: OperationQuery, done: &str) -> Result<(), Failure> {
+    pub async fn run(&self, query: StartOperationRequest, done: &str) -> Result<(), Failure> {
         self.run_all(vec![query], done).await
     }
 
     /// The same with an operation for each of several topics, one after the other. There is one question.
-    pub async fn run_all(&self, queries: Vec<OperationQuery>, done: &str) -> Result<(), Failure> {
+    pub async fn run_all(&self, queries: Vec<StartOperationRequest>, done: &str) -> Result<(), Failure> {
         if !self.dry_run && !self.yes && !io::stdin().is_terminal() {
             let message = "this changes many items, and there is no terminal to ask: add --yes, or --dry-run";
             return Err(Failure::usage(message));
@@ -74,8 +77,8 @@ impl Bulk {
         if self.dry_run || !self.yes {
             let mut counted = Vec::new();
             for query in &queries {
-                let count = OperationQuery { dry_run: true, ..query.clone() };
-                counted.push(client.start_operation(count).await?);
+                let count = StartOperationRequest { dry_run: true, ..query.clone() };
+                counted.push(follow::start(&client, count).await?);
             }
             self.note_incomplete(&counted);
             if self.dry_run {
@@ -93,14 +96,14 @@ impl Bulk {
         Ok(())
     }
 
-    fn with_flags(&self, query: OperationQuery) -> OperationQuery {
+    fn with_flags(&self, query: StartOperationRequest) -> StartOperationRequest {
         let terms = [query.filter.as_str(), self.filter.as_str()];
         let filter = terms.into_iter().filter(|term| !term.is_empty()).collect::<Vec<_>>().join(" AND ");
-        OperationQuery {
+        StartOperationRequest {
             filter,
             limit: self.limit,
             expect_at_most: self.expect_at_most,
-            rate: self.rate,
+            rate_per_second: self.rate,
             reason: self.reason.clone(),
             ..query
         }
@@ -110,56 +113,63 @@ impl Bulk {
     async fn run_one(
         &self,
         client: &Client,
-        query: OperationQuery,
+        query: StartOperationRequest,
         done: &str,
         interrupts: &mut Interrupts,
     ) -> Result<(), Failure> {
         let started = follow::begin(client, query, interrupts).await?;
+        let operation = started.operation.clone().unwrap_or_default();
         if self.detach {
-            output::print_one(&started.operation, &self.format)?;
+            output::print_one(&operation, &self.format)?;
             self.note_incomplete(std::slice::from_ref(&started));
             if interrupts.has_come().await {
-                let id = started.operation.id;
+                let id = operation.id;
                 let line = format!("interrupted: operation {id} goes on, and none is begun after it");
                 return Err(Failure::new(line).with(Status::Interrupted));
             }
             return Ok(());
         }
-        self.format.look.note(&format!("operation {} has begun", started.operation.id));
+        self.format.look.note(&format!("operation {} has begun", operation.id));
         self.note_incomplete(std::slice::from_ref(&started));
-        let ended = follow::to_the_end(client, started.operation, &self.format, interrupts).await?;
-        self.format.look.note(&format!("{} items {done}", ended.counts.changed));
+        let ended = follow::to_the_end(client, operation, &self.format, interrupts).await?;
+        let changed = ended.figures.unwrap_or_default().changed;
+        self.format.look.note(&format!("{changed} items {done}"));
         output::print_one(&ended, &self.format)?;
         follow::judge(&ended)
     }
 
-    fn note_incomplete(&self, started: &[StartedOperation]) {
+    fn note_incomplete(&self, started: &[StartOperationResponse]) {
         let shards: BTreeSet<u32> = started.iter().flat_map(|it| it.incomplete_shards.clone()).collect();
         output::note_incomplete(&self.format.look, &shards.into_iter().collect::<Vec<_>>());
     }
 
     /// Prints what a dry run has counted.
-    fn print_count(&self, counted: &StartedOperation, is_one_of: bool, done: &str) -> Result<(), Failure> {
+    fn print_count(
+        &self,
+        counted: &StartOperationResponse,
+        is_one_of: bool,
+        done: &str,
+    ) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         match self.format.output {
             Output::Json => {
-                let document = output::to_json("StartOperationResponse", &output::started(counted))?;
+                let document = output::to_json("StartOperationResponse", counted)?;
                 writeln!(out, "{:#}", Json(&document))?;
             }
             Output::Jsonl => {
-                let document = output::to_json("StartOperationResponse", &output::started(counted))?;
+                let document = output::to_json("StartOperationResponse", counted)?;
                 writeln!(out, "{}", Json(&document))?;
             }
             Output::Name => {
-                counted.samples.iter().try_for_each(|id| writeln!(out, "{}", output::visible(id)))?
+                counted.sample_item_ids.iter().try_for_each(|id| writeln!(out, "{}", output::visible(id)))?
             }
             Output::Table | Output::Wide => {
                 let items = Sum::of(std::slice::from_ref(counted));
-                let topic = output::visible(&counted.operation.topic);
+                let topic = output::visible(counted.operation.as_ref().map_or("", |it| &it.topic));
                 let of = if is_one_of { format!(" of {topic}") } else { String::new() };
                 writeln!(out, "{items}{of} would be {done}")?;
-                if !counted.samples.is_empty() {
-                    writeln!(out, "some of them: {}", output::visible(&counted.samples.join(" ")))?;
+                if !counted.sample_item_ids.is_empty() {
+                    writeln!(out, "some of them: {}", output::visible(&counted.sample_item_ids.join(" ")))?;
                 }
             }
         }
@@ -204,11 +214,14 @@ struct Sum {
 }
 
 impl Sum {
-    fn of(counted: &[StartedOperation]) -> Self {
-        Self::add(counted.iter().map(|it| (it.operation.filter.as_str(), it.operation.counts, it.exact)))
+    fn of(counted: &[StartOperationResponse]) -> Self {
+        Self::add(counted.iter().filter_map(|it| {
+            let operation = it.operation.as_ref()?;
+            Some((operation.filter.as_str(), operation.figures.unwrap_or_default(), it.exact))
+        }))
     }
 
-    fn add<'a>(counted: impl Iterator<Item = (&'a str, OperationCounts, bool)>) -> Self {
+    fn add<'a>(counted: impl Iterator<Item = (&'a str, OperationFigures, bool)>) -> Self {
         let nothing = Self { matched: 0, scanned: Some(0), exact: true };
         let sum = counted.fold(nothing, |sum, (filter, counts, exact)| {
             let scanned = (!filter.is_empty() && counts.scanned >= counts.matched).then_some(counts.scanned);
@@ -245,7 +258,7 @@ mod tests {
     #[test]
     fn a_filter_is_told_with_of_how_many_and_whether_it_passes_all() {
         let counted = |filter, scanned, matched, exact| {
-            (filter, OperationCounts { scanned, matched, ..OperationCounts::default() }, exact)
+            (filter, OperationFigures { scanned, matched, ..OperationFigures::default() }, exact)
         };
         for (all, said, is_all) in [
             (vec![counted("a", 9, 2, true)], "2 of 9 items", false),

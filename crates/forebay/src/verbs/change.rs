@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use forebay_client::{ChangeNote, Client};
+use forebay_client::Client;
 use forebay_node::config::Config;
 
 use super::{connection::Connection, note::Note};
@@ -48,8 +48,8 @@ impl Change {
     }
 
     /// How it is made.
-    pub fn note(&self) -> ChangeNote {
-        self.note.clone().into()
+    pub fn note(&self) -> Note {
+        self.note.clone()
     }
 
     /// Says what was done, or what would be.

@@ -8,7 +8,7 @@ use std::{
 
 use forebay_client::{
     Client, ClientConfig, Consumer, ConsumerConfig, Delivery, NewItem, Outcome, Producer, ProducerConfig,
-    Side,
+    v1::{PauseTopicRequest, Side},
 };
 use tokio::task::JoinHandle;
 
@@ -64,8 +64,15 @@ impl Demo {
 }
 
 async fn produce(client: Client) {
-    let pause = client.pause_topic("import", &[Side::Dequeue], None, PAUSE_NOTE, false);
-    if let Err(error) = pause.await {
+    let pause = PauseTopicRequest {
+        namespace: client.namespace().to_owned(),
+        topic: "import".to_owned(),
+        sides: vec![Side::Dequeue.into()],
+        note: PAUSE_NOTE.to_owned(),
+        request_id: client.request_id(),
+        ..Default::default()
+    };
+    if let Err(error) = client.ask(pause).await {
         tracing::warn!(%error, "the demo could not pause a topic");
     }
     let producer = Producer::start(client, ProducerConfig::default());

@@ -1,6 +1,6 @@
 //! What `forebay topic explain` and `forebay item explain` print.
 
-use forebay_client::{Blocker, Explained};
+use forebay_client::v1::{Blocker, BlockerCode};
 use serde_json::Value;
 
 use crate::{
@@ -8,37 +8,36 @@ use crate::{
     output::{self, Cell, Column, Format, List, Row},
 };
 
-/// A row.
-struct Reason(Blocker);
-
 /// Prints why items are not delivered.
-pub fn print(explained: Explained, format: &Format) -> Result<(), Failure> {
-    let Explained { blockers, incomplete_shards } = explained;
+pub fn print(blockers: &[Blocker], incomplete_shards: Vec<u32>, format: &Format) -> Result<(), Failure> {
     output::note_incomplete(&format.look, &incomplete_shards);
-    let rows: Vec<Reason> = blockers.into_iter().map(Reason).collect();
     let rest = vec![("incompleteShards", incomplete_shards.into())];
-    List { field: "blockers", rows: &rows, rest }.print(format.output, &format.look)
+    List { field: "blockers", rows: blockers, rest }.print(format.output, &format.look)
 }
 
 fn number<T: ToString>(number: Option<T>) -> Cell {
     Cell::from(number.map_or_else(|| "-".to_owned(), |number| number.to_string()))
 }
 
-impl Row for Reason {
+impl Row for Blocker {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("CODE", |it, _| Cell::from(&it.0.code)),
-        Column::wide("SHARD", |it, _| number(it.0.shard)),
-        Column::wide("ITEMS", |it, _| number(it.0.count)),
-        Column::wide("SINCE", |it, style| style.optional_time(it.0.since).into()),
-        Column::wide("UNTIL", |it, style| style.optional_time(it.0.until).into()),
-        Column::new("WHY", |it, _| Cell::from(&it.0.sentence)),
+        Column::new("CODE", |it, _| it.name().into()),
+        Column::wide("SHARD", |it, _| number(it.shard)),
+        Column::wide("ITEMS", |it, _| number(it.count)),
+        Column::wide("SINCE", |it, style| style.optional_time(it.since).into()),
+        Column::wide("UNTIL", |it, style| style.optional_time(it.until).into()),
+        Column::new("WHY", |it, _| Cell::from(&it.sentence)),
     ];
 
+    /// Its code. Empty: this program does not know it.
     fn name(&self) -> String {
-        self.0.code.clone()
+        match self.code() {
+            BlockerCode::Unspecified => String::new(),
+            code => code.as_str_name().trim_start_matches("BLOCKER_CODE_").to_owned(),
+        }
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("Blocker", &output::blocker(&self.0))
+        output::to_json("Blocker", self)
     }
 }

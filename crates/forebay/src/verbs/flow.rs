@@ -1,19 +1,17 @@
 //! How much happens in topics, and what has become of their items.
 
-use std::time::Duration;
+use forebay_client::v1::{Counts, Rates};
 
-use forebay_client::{Counts, Rates};
-
-use crate::output::{self, Cell, Style, Table};
+use crate::output::{Cell, Style, Table};
 
 /// One of the counts, or `-` where nobody knows it.
-pub fn count(counts: Option<Counts>, which: fn(&Counts) -> u64) -> Cell {
-    counts.map_or_else(|| "-".into(), |counts| which(&counts).into())
+pub fn count(counts: Option<&Counts>, which: fn(&Counts) -> u64) -> Cell {
+    counts.map_or_else(|| "-".into(), |counts| which(counts).into())
 }
 
 /// One of the rates, or `-` where nobody knows it.
-pub fn rate(rates: Option<Rates>, which: fn(&Rates) -> f64) -> Cell {
-    rates.map_or_else(|| "-".to_owned(), |rates| per_second(which(&rates))).into()
+pub fn rate(rates: Option<&Rates>, which: fn(&Rates) -> f64) -> Cell {
+    rates.map_or_else(|| "-".to_owned(), |rates| per_second(which(rates))).into()
 }
 
 /// A rate with one digit behind the point, or two where it is small.
@@ -21,13 +19,8 @@ pub fn per_second(rate: f64) -> String {
     if rate > 0.0 && rate < 1.0 { format!("{rate:.2}") } else { format!("{rate:.1}") }
 }
 
-/// How long something took, or `-` where nobody knows it.
-pub fn length(length: Option<Duration>) -> String {
-    length.map_or_else(|| "-".to_owned(), output::span)
-}
-
 /// Adds rows to the table of a topic or a namespace.
-pub fn add_rows(table: &mut Table, counts: Option<Counts>, rates: Option<Rates>, style: &Style) {
+pub fn add_rows(table: &mut Table, counts: Option<&Counts>, rates: Option<&Rates>, style: &Style) {
     let since = counts.map(|counts| format!("since {}", style.optional_time(counts.since)));
     let mut row = |name: &str, count: Option<u64>, rate: Option<f64>| {
         let rate = rate.map(|rate| format!("{}/s", per_second(rate)));
@@ -56,20 +49,17 @@ mod tests {
     #[test]
     fn a_topic_has_its_counts_and_rates_and_says_since_when() {
         let counts = Counts {
-            since: None,
             enqueued: 5,
             delivered: 4,
             acked: 3,
             failed: 1,
-            dead_lettered: 0,
             expired: 6,
             removed: 7,
+            ..Default::default()
         };
-        let window = Duration::from_secs(10);
-        let rates =
-            Rates { window, enqueued: 0.25, delivered: 2.0, acked: 0.0, failed: 1.0, dead_lettered: 0.0 };
+        let rates = Rates { enqueued: 0.25, delivered: 2.0, failed: 1.0, ..Default::default() };
         let mut table = Table::new(["TOPIC", "", ""]);
-        add_rows(&mut table, Some(counts), Some(rates), &Style::iso());
+        add_rows(&mut table, Some(&counts), Some(&rates), &Style::iso());
         let text = table.render(false);
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[1], ["enqueued", "5", "since", "-,", "0.25/s"], "{text}");

@@ -5,9 +5,17 @@ use std::{
     io::{self, BufRead as _, IsTerminal as _, Write as _},
     pin::pin,
     thread,
+    time::Duration,
 };
 
-use forebay_client::{Client, Operation, OperationQuery, OperationState, StartedOperation};
+use forebay_client::{
+    Client, Error,
+    v1::{
+        CancelOperationRequest, GetOperationRequest, Operation, OperationKind, OperationState,
+        StartOperationRequest, StartOperationResponse,
+    },
+};
+use forebay_proto::time::to_duration;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
@@ -17,6 +25,47 @@ use crate::{
     failure::{Failure, Status},
     output::{Format, Output},
 };
+
+/// The longest that one call waits for a change of an operation: shorter than an attempt may take.
+const WAIT_MAX: Duration = Duration::from_secs(3);
+
+/// The request for an operation on all items of a topic.
+pub fn of_topic(kind: OperationKind, topic: impl Into<String>) -> StartOperationRequest {
+    StartOperationRequest { kind: kind.into(), topic: topic.into(), ..Default::default() }
+}
+
+/// Begins an operation in the client's namespace, or counts what it would change. A retry begins no second
+/// one.
+pub async fn start(client: &Client, request: StartOperationRequest) -> Result<StartOperationResponse, Error> {
+    let (namespace, request_id) = (client.namespace().to_owned(), client.request_id());
+    client.ask(StartOperationRequest { namespace, request_id, ..request }).await
+}
+
+/// An operation. `known`: a version for whose change the call waits for a few seconds.
+pub async fn look(client: &Client, id: &str, known: Option<u64>) -> Result<Operation, Error> {
+    let request = GetOperationRequest {
+        namespace: client.namespace().to_owned(),
+        operation_id: id.to_owned(),
+        wait: known.map(|_| to_duration(WAIT_MAX)),
+        version: known.unwrap_or_default(),
+    };
+    Ok(client.ask(request).await?.operation.unwrap_or_default())
+}
+
+/// Ends an operation. What it has done stays done.
+pub async fn cancel(client: &Client, id: &str) -> Result<Operation, Error> {
+    let (namespace, request_id) = (client.namespace().to_owned(), client.request_id());
+    let request = CancelOperationRequest { namespace, operation_id: id.to_owned(), request_id };
+    Ok(client.ask(request).await?.operation.unwrap_or_default())
+}
+
+/// Nothing more is done.
+pub fn has_ended(operation: &Operation) -> bool {
+    matches!(
+        operation.state(),
+        OperationState::Succeeded | OperationState::Cancelled | OperationState::Failed
+    )
+}
 
 /// The interrupts of whoever waits. From their beginning on they do not end the process.
 pub struct Interrupts {
@@ -61,10 +110,10 @@ impl Interrupts {
 /// Begins an operation. An interrupt waits for its id, without which nobody could end it.
 pub async fn begin(
     client: &Client,
-    query: OperationQuery,
+    request: StartOperationRequest,
     interrupts: &mut Interrupts,
-) -> Result<StartedOperation, Failure> {
-    let mut call = pin!(client.start_operation(query));
+) -> Result<StartOperationResponse, Failure> {
+    let mut call = pin!(start(client, request));
     tokio::select! {
         started = &mut call => return Ok(started?),
         () = interrupts.next() => {}
@@ -95,13 +144,14 @@ pub async fn to_the_end(
 
 /// Fails unless an operation that has ended has done all that it was to do.
 pub fn judge(ended: &Operation) -> Result<(), Failure> {
-    let line = match ended.state {
+    let failed = ended.figures.unwrap_or_default().failed;
+    let line = match ended.state() {
         OperationState::Cancelled => "it was cancelled".to_owned(),
         OperationState::Failed => match &ended.error {
-            Some(error) => format!("it has failed: {error}"),
+            Some(error) => format!("it has failed: {}", Error::of_member(error)),
             None => "it has failed".to_owned(),
         },
-        _ if ended.counts.failed > 0 => format!("{} items could not be changed", ended.counts.failed),
+        _ if failed > 0 => format!("{failed} items could not be changed"),
         _ => return Ok(()),
     };
     Err(named(Failure::new(line).with(Status::Partly), &ended.id))
@@ -127,7 +177,7 @@ async fn follow(
             () = interrupts.next() => {}
         }
         match wish(&id, interrupts).await? {
-            Wish::Stop => operation = client.cancel_operation(&id).await?,
+            Wish::Stop => operation = cancel(client, &id).await?,
             Wish::Follow => {}
             Wish::Leave => {
                 let line = format!("it goes on; `forebay operation cancel {id}` ends it");
@@ -140,13 +190,13 @@ async fn follow(
 async fn watch(client: &Client, operation: &mut Operation, format: &Format) -> Result<(), Failure> {
     let shows = io::stderr().is_terminal() && matches!(format.output, Output::Table | Output::Wide);
     let mut seen = Ok(());
-    while seen.is_ok() && !operation.state.has_ended() {
-        match client.operation(&operation.id, Some(operation.version)).await {
+    while seen.is_ok() && !has_ended(operation) {
+        match look(client, &operation.id, Some(operation.version)).await {
             Ok(next) => *operation = next,
             Err(error) => seen = Err(error.into()),
         }
         if shows {
-            let counts = operation.counts;
+            let counts = operation.figures.unwrap_or_default();
             eprint!("\r{}: {} changed of {} matched  ", operation.id, counts.changed, counts.matched);
         }
     }

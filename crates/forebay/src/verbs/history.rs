@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use clap::{Args, builder::PossibleValuesParser};
-use forebay_client::{History, HistoryLine, HistoryQuery, HistorySeries};
+use forebay_client::v1::{GetHistoryRequest, GetHistoryResponse, HistoryLine, HistorySeries};
+use forebay_proto::time::{from_duration, to_duration};
+use forebay_types::ALL_NAMESPACES;
 use serde_json::Value;
 
 use crate::{
@@ -47,7 +49,7 @@ pub struct GetHistory {
     #[arg(
         long,
         value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(HistorySeries::ALL.map(HistorySeries::name)),
+        value_parser = PossibleValuesParser::new(all_series().map(name)),
         value_name = "SERIES"
     )]
     series: Vec<String>,
@@ -62,27 +64,45 @@ pub struct GetHistory {
 impl GetHistory {
     /// Shows it.
     pub async fn run(self) -> Result<(), Failure> {
-        let named = |series: &HistorySeries| self.series.iter().any(|name| name == series.name());
-        let query = HistoryQuery {
-            cluster: self.cluster,
-            shard: self.shard,
+        let client = self.connection.client().await?;
+        let whole = self.cluster || self.shard.is_some();
+        let request = GetHistoryRequest {
+            namespace: if whole { ALL_NAMESPACES } else { client.namespace() }.to_owned(),
             topic: self.topic.clone(),
-            series: HistorySeries::ALL.into_iter().filter(named).collect(),
-            range: Some(self.range),
-            step: self.step,
+            series: all_series().filter(|it| self.series.contains(&name(*it))).map(i32::from).collect(),
+            range: Some(to_duration(self.range)),
+            step: self.step.map(to_duration),
+            shard: self.shard,
         };
-        let found = self.connection.client().await?.history(&query).await?;
+        let mut found = client.ask(request).await?;
+        // Later servers know more.
+        found.lines.retain(|line| line.series() != HistorySeries::Unspecified);
+        let [step, looked_every] = [found.step, found.looked_every].map(span_of);
         output::note_incomplete(&self.format.look, &found.incomplete_shards);
         if found.topics_cut {
             let note = "a node has more than 50,000 topics: only the first ones by name are in the figures";
             self.format.look.note(note);
         }
-        if found.looked_every > found.step {
-            let every = humantime::format_duration(found.looked_every);
+        if looked_every > step {
+            let every = humantime::format_duration(looked_every);
             self.format.look.note(&format!("a node looks every {every}: in between its figures stand still"));
         }
         output::print_one(&Shown { topic: self.topic, found }, &self.format)
     }
+}
+
+/// The series that there are, in the order of their numbers.
+fn all_series() -> impl Iterator<Item = HistorySeries> {
+    (1..).map_while(|number| HistorySeries::try_from(number).ok())
+}
+
+/// Names a series in commands.
+fn name(series: HistorySeries) -> String {
+    output::word(series.as_str_name(), "HISTORY_SERIES_")
+}
+
+fn span_of(span: Option<prost_types::Duration>) -> Duration {
+    span.map(from_duration).unwrap_or_default()
 }
 
 /// A history, and what it is of.
@@ -90,7 +110,7 @@ struct Shown {
     /// The topic. Empty: a namespace, a shard, or the cluster.
     topic: String,
     /// How it was.
-    found: History,
+    found: GetHistoryResponse,
 }
 
 impl One for Shown {
@@ -99,30 +119,33 @@ impl One for Shown {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("GetHistoryResponse", &output::history(&self.found))
+        output::to_json("GetHistoryResponse", &self.found)
     }
 
     fn table(&self, style: &Style) -> Table {
-        let History { begins_at, step, lines, .. } = &self.found;
+        let GetHistoryResponse { begins_at, step, lines, .. } = &self.found;
         let mut table = Table::new(["SERIES", "LAST", "LEAST", "MOST", "PLOT"]);
         for line in lines {
-            let points: Vec<f64> = line.points.iter().copied().flatten().collect();
+            // There is a gap where nobody looked.
+            let shown: Vec<Option<f64>> =
+                line.points.iter().map(|point| Some(*point).filter(|it| !it.is_nan())).collect();
+            let points: Vec<f64> = shown.iter().copied().flatten().collect();
             let figure = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |it| figure(line, it));
             let least = points.iter().copied().reduce(f64::min);
             let most = points.iter().copied().reduce(f64::max);
-            let last = line.points.last().copied().flatten();
+            let last = shown.last().copied().flatten();
             table.row([
-                line.series.name().into(),
+                name(line.series()).into(),
                 figure(last).into(),
                 figure(least).into(),
                 figure(most).into(),
-                sparkline(&line.points, WIDTH).into(),
+                sparkline(&shown, WIDTH).into(),
             ]);
         }
         let note = match begins_at {
             None => "nothing is known".to_owned(),
             Some(at) => {
-                let step = humantime::format_duration(*step);
+                let step = humantime::format_duration(span_of(*step));
                 format!("from {} on, by {step}", style.optional_time(Some(*at)))
             }
         };
@@ -137,7 +160,7 @@ fn figure(line: &HistoryLine, value: f64) -> String {
         Acked, DeadLettered, Delivered, Enqueued, Failed, HandlingP50, HandlingP99, OldestReadyAge, WaitP50,
         WaitP99,
     };
-    match line.series {
+    match line.series() {
         Enqueued | Delivered | Acked | Failed | DeadLettered => format!("{}/s", per_second(value)),
         OldestReadyAge => format!("{value:.0} s"),
         WaitP50 | WaitP99 | HandlingP50 | HandlingP99 => {

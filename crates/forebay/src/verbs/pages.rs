@@ -10,7 +10,7 @@ const PAGE_MAX: u32 = 1_000;
 /// Returns the entries, and the token of the page behind them: empty if there is none.
 pub async fn collect<T>(
     limit: u32,
-    mut ask: impl AsyncFnMut(u32, String) -> Result<(Vec<T>, Option<String>), Error>,
+    mut ask: impl AsyncFnMut(u32, String) -> Result<(Vec<T>, String), Error>,
 ) -> Result<(Vec<T>, String), Error> {
     let mut entries: Vec<T> = Vec::new();
     let mut token = String::new();
@@ -21,10 +21,10 @@ pub async fn collect<T>(
         }
         let (page, next) = ask(left.min(PAGE_MAX), token).await?;
         entries.extend(page);
-        match next {
-            Some(next) => token = next,
-            None => return Ok((entries, String::new())),
+        if next.is_empty() {
+            return Ok((entries, next));
         }
+        token = next;
     }
 }
 
@@ -33,10 +33,10 @@ mod tests {
     use super::*;
 
     /// 2,500 entries. A page has no more than 900, and the token is where it begins.
-    async fn page(size: u32, token: String) -> Result<(Vec<u32>, Option<String>), Error> {
+    async fn page(size: u32, token: String) -> Result<(Vec<u32>, String), Error> {
         let from = token.parse().unwrap_or(0);
         let to = (from + size.min(900)).min(2_500);
-        Ok(((from..to).collect(), (to < 2_500).then(|| to.to_string())))
+        Ok(((from..to).collect(), if to < 2_500 { to.to_string() } else { String::new() }))
     }
 
     #[tokio::test]

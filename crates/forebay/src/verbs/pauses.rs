@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use forebay_client::{Side, Timestamp, TopicPause};
+use forebay_client::{
+    Timestamp,
+    v1::{Pause, PauseTopicRequest, ResumeTopicRequest, Side},
+};
+use forebay_proto::time::to_timestamp;
 use forebay_types::{Clock, SystemClock};
 use serde_json::Value;
 
@@ -26,11 +30,11 @@ enum Sides {
 }
 
 impl Sides {
-    const fn list(self) -> &'static [Side] {
+    fn numbers(self) -> Vec<i32> {
         match self {
-            Self::Enqueue => &[Side::Enqueue],
-            Self::Dequeue => &[Side::Dequeue],
-            Self::Both => &Side::BOTH,
+            Self::Enqueue => vec![Side::Enqueue.into()],
+            Self::Dequeue => vec![Side::Dequeue.into()],
+            Self::Both => vec![Side::Enqueue.into(), Side::Dequeue.into()],
         }
     }
 }
@@ -72,8 +76,16 @@ impl Pausing {
     pub async fn run(self, topic: &str) -> Result<(), Failure> {
         let until = self.until.or(self.span.map(|span| SystemClock::default().wall().plus(span)));
         let client = self.connection.client().await?;
-        let pauses = client.pause_topic(topic, self.side.list(), until, &self.note, self.dry_run).await?;
-        print(&self.format, &pauses)
+        let request = PauseTopicRequest {
+            namespace: client.namespace().to_owned(),
+            topic: topic.to_owned(),
+            sides: self.side.numbers(),
+            until: until.map(to_timestamp),
+            note: self.note,
+            dry_run: self.dry_run,
+            request_id: client.request_id(),
+        };
+        print(&self.format, &client.ask(request).await?.pauses)
     }
 }
 
@@ -98,39 +110,42 @@ impl Resuming {
     /// Ends pauses of a topic; an empty one is the whole namespace.
     pub async fn run(self, topic: &str) -> Result<(), Failure> {
         let client = self.connection.client().await?;
-        let pauses = client.resume_topic(topic, self.side.list(), self.note.into()).await?;
-        print(&self.format, &pauses)
+        let request = ResumeTopicRequest {
+            namespace: client.namespace().to_owned(),
+            topic: topic.to_owned(),
+            sides: self.side.numbers(),
+            reason: self.note.reason,
+            dry_run: self.note.dry_run,
+            request_id: client.request_id(),
+        };
+        print(&self.format, &client.ask(request).await?.pauses)
     }
 }
 
 /// The pauses that there are now.
-fn print(format: &Format, pauses: &[TopicPause]) -> Result<(), Failure> {
-    let rows: Vec<Paused> = pauses.iter().cloned().map(Paused).collect();
-    List { field: "pauses", rows: &rows, rest: Vec::new() }.print(format.output, &format.look)
+fn print(format: &Format, pauses: &[Pause]) -> Result<(), Failure> {
+    List { field: "pauses", rows: pauses, rest: Vec::new() }.print(format.output, &format.look)
 }
 
-/// A pause, as a row.
-struct Paused(TopicPause);
-
-impl Row for Paused {
+impl Row for Pause {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("PAUSED", |row, _| Cell::from(side_name(&row.0))),
-        Column::new("SINCE", |row, style| style.optional_time(row.0.since).into()),
-        Column::new("UNTIL", |row, style| style.optional_time(row.0.until).into()),
-        Column::new("BY", |row, _| Cell::from(&row.0.by)),
-        Column::new("NOTE", |row, _| Cell::from(&row.0.note)),
+        Column::new("PAUSED", |row, _| side_name(row).into()),
+        Column::new("SINCE", |row, style| style.optional_time(row.since).into()),
+        Column::new("UNTIL", |row, style| style.optional_time(row.until).into()),
+        Column::new("BY", |row, _| Cell::from(&row.by)),
+        Column::new("NOTE", |row, _| Cell::from(&row.note)),
     ];
 
     fn name(&self) -> String {
-        side_name(&self.0).to_owned()
+        side_name(self)
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("Pause", &output::pause(&self.0))
+        output::to_json("Pause", self)
     }
 }
 
 /// The side as people read it.
-pub fn side_name(pause: &TopicPause) -> &'static str {
-    pause.side.map_or("unknown", Side::as_str)
+pub fn side_name(pause: &Pause) -> String {
+    output::word(pause.side().as_str_name(), "SIDE_")
 }

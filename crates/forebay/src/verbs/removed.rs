@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal as _};
 
 use clap::Args;
-use forebay_client::{TopicPause, TopicSettings};
+use forebay_client::v1::{NamespaceSettings, Pause};
 
 use super::{bulk::confirm, pauses, settings};
 use crate::{
@@ -41,8 +41,8 @@ impl Force {
 pub fn table(
     title: &'static str,
     name: &str,
-    own: &TopicSettings,
-    pauses: &[TopicPause],
+    own: &NamespaceSettings,
+    pauses: &[Pause],
     operations: &[String],
     style: &Style,
 ) -> Table {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use forebay_client::{SettingsReport, TopicSettings};
+use forebay_client::v1::{NamespaceSettings, TopicSettings};
+use forebay_proto::time::{from_duration, to_duration};
 
 use crate::{failure::Failure, output::Table};
 
@@ -36,15 +37,36 @@ pub struct SettingFlags {
 
 impl SettingFlags {
     /// The settings that are there, with those that the flags name.
-    pub fn merge(&self, there: TopicSettings) -> TopicSettings {
-        TopicSettings {
-            default_lease: merged(self.default_lease, there.default_lease),
-            default_max_attempts: merged(self.default_max_attempts, there.default_max_attempts),
-            retry_delay: merged(self.retry_delay, there.retry_delay),
-            dead_letter_retention: merged(self.dead_letter_retention, there.dead_letter_retention),
+    pub fn merge(&self, there: &NamespaceSettings) -> NamespaceSettings {
+        let attempts = Some(there.default_max_attempts).filter(|number| *number > 0);
+        NamespaceSettings {
+            default_lease: merged_span(self.default_lease, there.default_lease),
+            default_max_attempts: merged(self.default_max_attempts, attempts).unwrap_or(0),
+            retry_delay: merged_span(self.retry_delay, there.retry_delay),
+            dead_letter_retention: merged_span(self.dead_letter_retention, there.dead_letter_retention),
             dedupe_window: there.dedupe_window,
         }
     }
+}
+
+/// Settings of a topic, as those of a namespace without what only namespaces have.
+pub fn of_topic(settings: Option<&TopicSettings>) -> NamespaceSettings {
+    let TopicSettings { default_lease, default_max_attempts, retry_delay, dead_letter_retention } =
+        settings.copied().unwrap_or_default();
+    NamespaceSettings {
+        default_lease,
+        default_max_attempts,
+        retry_delay,
+        dead_letter_retention,
+        dedupe_window: None,
+    }
+}
+
+/// The same for a topic.
+pub fn for_topic(settings: &NamespaceSettings) -> TopicSettings {
+    let NamespaceSettings { default_lease, default_max_attempts, retry_delay, dead_letter_retention, .. } =
+        *settings;
+    TopicSettings { default_lease, default_max_attempts, retry_delay, dead_letter_retention }
 }
 
 /// The settings that are there must have the version that was named, or what no flag names would be taken
@@ -59,8 +81,16 @@ pub fn check_version(named: Option<u64>, there: u64) -> Result<(), Failure> {
     }
 }
 
+/// A span that is set, unless a flag names it.
+pub fn merged_span(
+    given: Option<Given<Duration>>,
+    there: Option<prost_types::Duration>,
+) -> Option<prost_types::Duration> {
+    merged(given, there.map(from_duration)).map(to_duration)
+}
+
 /// A setting that is there, unless a flag names it.
-pub fn merged<T>(given: Option<Given<T>>, there: Option<T>) -> Option<T> {
+fn merged<T>(given: Option<Given<T>>, there: Option<T>) -> Option<T> {
     match given {
         None => there,
         Some(Given::Unset) => None,
@@ -99,12 +129,16 @@ fn retention(text: &str) -> Result<Given<Duration>, String> {
 }
 
 /// The settings by name, as they are shown. `None`: not set, or not known to the server's version.
-pub fn values(settings: &TopicSettings) -> [(&'static str, Option<String>); 5] {
-    let shown = |span: Duration| humantime::format_duration(span).to_string();
-    let shown_or = |zero: &str, span: Duration| if span.is_zero() { zero.to_owned() } else { shown(span) };
+pub fn values(settings: &NamespaceSettings) -> [(&'static str, Option<String>); 5] {
+    let shown = |span| humantime::format_duration(from_duration(span)).to_string();
+    let shown_or = |zero: &str, span| match from_duration(span).is_zero() {
+        true => zero.to_owned(),
+        false => shown(span),
+    };
+    let attempts = Some(settings.default_max_attempts).filter(|number| *number > 0);
     [
         ("default lease", settings.default_lease.map(shown)),
-        ("default max attempts", settings.default_max_attempts.map(|number| number.to_string())),
+        ("default max attempts", attempts.map(|number| number.to_string())),
         ("retry delay", settings.retry_delay.map(|span| shown_or("none", span))),
         ("dead letters kept", settings.dead_letter_retention.map(|span| shown_or("for ever", span))),
         ("dedupe window", settings.dedupe_window.map(shown)),
@@ -112,7 +146,7 @@ pub fn values(settings: &TopicSettings) -> [(&'static str, Option<String>); 5] {
 }
 
 /// Adds settings to a table: what counts, and whether that is set here.
-pub fn add_rows(table: &mut Table, own: &TopicSettings, effective: &TopicSettings) {
+pub fn add_rows(table: &mut Table, own: &NamespaceSettings, effective: &NamespaceSettings) {
     for ((name, value), (_, own)) in values(effective).into_iter().zip(values(own)) {
         if let Some(value) = value {
             let whose = if own.is_some() { "set here" } else { "inherited" };
@@ -122,11 +156,16 @@ pub fn add_rows(table: &mut Table, own: &TopicSettings, effective: &TopicSetting
 }
 
 /// The settings after a change, for people.
-pub fn table(title: &'static str, name: &str, report: &SettingsReport) -> Table {
+pub fn table(
+    title: &'static str,
+    name: &str,
+    (own, effective): (&NamespaceSettings, &NamespaceSettings),
+    version: u64,
+) -> Table {
     let mut table = Table::new([title, "", ""]);
     table.row(["name".into(), name.into(), "".into()]);
-    add_rows(&mut table, &report.settings, &report.effective);
-    table.row(["settings version".into(), report.version.into(), "".into()]);
+    add_rows(&mut table, own, effective);
+    table.row(["settings version".into(), version.into(), "".into()]);
     table
 }
 
@@ -153,11 +192,12 @@ mod tests {
 
     #[test]
     fn what_no_flag_names_stays() {
-        let there = TopicSettings {
-            default_lease: Some(Duration::from_secs(1)),
-            retry_delay: Some(Duration::from_secs(2)),
-            dedupe_window: Some(Duration::from_secs(3)),
-            ..TopicSettings::default()
+        let seconds = |seconds| Some(to_duration(Duration::from_secs(seconds)));
+        let there = NamespaceSettings {
+            default_lease: seconds(1),
+            retry_delay: seconds(2),
+            dedupe_window: seconds(3),
+            ..Default::default()
         };
         let flags = SettingFlags {
             default_lease: None,
@@ -165,8 +205,8 @@ mod tests {
             retry_delay: Some(Given::Unset),
             dead_letter_retention: None,
         };
-        let merged = flags.merge(there);
-        let expected = TopicSettings { retry_delay: None, default_max_attempts: Some(4), ..there };
+        let merged = flags.merge(&there);
+        let expected = NamespaceSettings { retry_delay: None, default_max_attempts: 4, ..there };
         assert_eq!(merged, expected);
     }
 }

@@ -1,7 +1,7 @@
 //! `forebay whoami`
 
 use clap::Args;
-use forebay_client::Caller;
+use forebay_client::v1::{WhoAmIRequest, WhoAmIResponse};
 use serde_json::Value;
 
 use super::connection::Connection;
@@ -28,18 +28,18 @@ pub struct WhoAmI {
 impl WhoAmI {
     /// Prints as whom the node knows the caller, and what the caller may do.
     pub async fn run(self) -> Result<(), Failure> {
-        let caller = self.connection.client().await?.who_am_i().await?;
+        let caller = self.connection.client().await?.ask(WhoAmIRequest {}).await?;
         output::print_one(&caller, &self.format)
     }
 }
 
-impl One for Caller {
+impl One for WhoAmIResponse {
     fn name(&self) -> String {
         self.id.clone()
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("WhoAmIResponse", &output::caller(self))
+        output::to_json("WhoAmIResponse", self)
     }
 
     fn table(&self, style: &Style) -> Table {
@@ -47,7 +47,8 @@ impl One for Caller {
         let grants = grants.collect::<Vec<_>>().join(" ");
         let ends = style.optional_time(self.ends_at).into();
         let mut table = Table::new(["KIND", "ID", "ENDS", "NAME", "GRANTS"]);
-        table.row([self.kind.into(), dash(&self.id), ends, dash(&self.name), dash(&grants)]);
+        let kind = output::word(self.kind().as_str_name(), "PRINCIPAL_KIND_");
+        table.row([kind.into(), dash(&self.id), ends, dash(&self.name), dash(&grants)]);
         table
     }
 }

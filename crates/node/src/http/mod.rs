@@ -23,7 +23,7 @@ mod status_cache;
 
 #[cfg(feature = "fuzzing")]
 pub use connect::fuzz_json_bodies;
-pub use connect::{Connect, read_json};
+pub use connect::{Connect, json_value, read_json};
 pub use gate::Gate;
 pub use grafana::Grafana;
 pub use guard::{Cookies, FormKey, Keeper, Proxies, Sessions};

@@ -10,7 +10,7 @@ use super::{
 /// is needed for each crate. The code map in `docs/ARCHITECTURE.md` shows the same.
 const ROWS: &[(&str, &[&str])] = &[
     ("forebay-types", &[]),
-    ("forebay-proto", &[]),
+    ("forebay-proto", &["forebay-types"]),
     ("forebay-access", &["forebay-types"]),
     ("forebay-store", &["forebay-types"]),
     ("forebay-cluster", &["forebay-types", "forebay-store"]),

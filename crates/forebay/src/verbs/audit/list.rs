@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use forebay_client::{AuditOutcome, AuditQuery, AuditRecord, Timestamp};
+use forebay_client::{
+    Timestamp,
+    v1::{self, AuditOutcome},
+};
+use forebay_proto::time::to_timestamp;
 use forebay_types::{Clock as _, SystemClock};
 use serde_json::Value;
 
@@ -70,44 +74,49 @@ impl List {
     /// Lists them.
     pub async fn run(self) -> Result<(), Failure> {
         let client = self.connection.client().await?;
-        let query = AuditQuery {
-            from: self.from.or(self.since.map(|span| SystemClock::default().wall().minus(span))),
-            until: self.until,
+        let from = self.from.or(self.since.map(|span| SystemClock::default().wall().minus(span)));
+        let outcome = match self.outcome {
+            None => AuditOutcome::Unspecified,
+            Some(Outcome::Intended) => AuditOutcome::Intended,
+            Some(Outcome::Done) => AuditOutcome::Done,
+            Some(Outcome::Failed) => AuditOutcome::Failed,
+            Some(Outcome::Denied) => AuditOutcome::Denied,
+        };
+        let request = v1::ListAuditRecordsRequest {
+            namespace: client.namespace().to_owned(),
+            from: from.map(to_timestamp),
+            until: self.until.map(to_timestamp),
             principal: self.principal,
             method: self.method,
-            outcome: self.outcome.map(|outcome| match outcome {
-                Outcome::Intended => AuditOutcome::Intended,
-                Outcome::Done => AuditOutcome::Done,
-                Outcome::Failed => AuditOutcome::Failed,
-                Outcome::Denied => AuditOutcome::Denied,
-            }),
-            ..AuditQuery::default()
+            outcome: outcome.into(),
+            ..Default::default()
         };
         let pages = pages::collect(self.limit, async |page_size, page_token| {
-            let page = client.audit_records(AuditQuery { page_size, page_token, ..query.clone() }).await?;
-            Ok((page.records, page.next))
+            let request = v1::ListAuditRecordsRequest { page_size, page_token, ..request.clone() };
+            let page = client.ask(request).await?;
+            Ok((page.records, page.next_page_token))
         });
         let (records, next) = pages.await?;
         Printed::up_to("records", &records, &next).print(self.format.output, &self.format.look)
     }
 }
 
-impl Row for AuditRecord {
+impl Row for v1::AuditRecord {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("AT", |it, style| style.optional_time(it.at).into()),
         Column::new("WHO", |it, _| match it.principal.as_str() {
-            "" => it.principal_kind.into(),
+            "" => output::word(it.principal_kind().as_str_name(), "PRINCIPAL_KIND_").into(),
             name => Cell::from(name),
         }),
         Column::wide("FROM", |it, _| Cell::from(&it.peer)),
         Column::new("CALL", |it, _| Cell::from(&it.method)),
         Column::new("NAMESPACE", |it, _| Cell::from(&it.namespace)),
         Column::new("TARGET", |it, _| Cell::from(&it.target)),
-        Column::new("OUTCOME", |it, _| match it.outcome {
-            Some(AuditOutcome::Failed) => Cell::toned(it.failure.clone(), Tone::Warn),
-            Some(AuditOutcome::Denied) => Cell::toned(format!("denied: {}", it.failure), Tone::Warn),
-            Some(AuditOutcome::Done) if it.failure == REPEATED => "done before".into(),
-            outcome => output::audit_outcome(outcome).into(),
+        Column::new("OUTCOME", |it, _| match it.outcome() {
+            AuditOutcome::Failed => Cell::toned(it.failure.clone(), Tone::Warn),
+            AuditOutcome::Denied => Cell::toned(format!("denied: {}", it.failure), Tone::Warn),
+            AuditOutcome::Done if it.failure == REPEATED => "done before".into(),
+            outcome => output::word(outcome.as_str_name(), "AUDIT_OUTCOME_").into(),
         }),
         Column::new("REASON", |it, _| Cell::from(&it.reason)),
         Column::wide("REQUEST", |it, _| Cell::from(&it.request_summary)),
@@ -121,6 +130,6 @@ impl Row for AuditRecord {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("AuditRecord", &output::audit_record(self))
+        output::to_json("AuditRecord", self)
     }
 }

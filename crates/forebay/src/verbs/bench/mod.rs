@@ -8,7 +8,10 @@ mod report;
 use std::{sync::Arc, time::Duration};
 
 use clap::Args;
-use forebay_client::{Client, Code, Error, Operation, OperationKind, OperationQuery};
+use forebay_client::{
+    Client, Code, Error,
+    v1::{Operation, OperationKind, StartOperationRequest},
+};
 use forebay_node::random::random;
 use tokio::time::timeout;
 
@@ -88,14 +91,14 @@ impl Bench {
 
 /// Removes what is left. Returns the operation as it ended.
 async fn purge(client: &Client, topic: &str) -> Result<Operation, Error> {
-    let query = OperationQuery {
+    let query = StartOperationRequest {
         leased: true,
         reason: "the end of forebay bench".to_owned(),
-        ..OperationQuery::new(OperationKind::Purge, topic)
+        ..follow::of_topic(OperationKind::Purge, topic)
     };
-    let mut operation = client.start_operation(query).await?.operation;
-    while !operation.state.has_ended() {
-        operation = client.operation(&operation.id, Some(operation.version)).await?;
+    let mut operation = follow::start(client, query).await?.operation.unwrap_or_default();
+    while !follow::has_ended(&operation) {
+        operation = follow::look(client, &operation.id, Some(operation.version)).await?;
     }
     Ok(operation)
 }

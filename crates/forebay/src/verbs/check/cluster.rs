@@ -1,6 +1,7 @@
 //! `forebay check cluster`
 
 use clap::Args;
+use forebay_client::v1::NodeState;
 
 use super::{
     figures::{Bad, Spec, Unit},
@@ -37,11 +38,12 @@ pub struct Cluster {
 pub async fn look(flags: &Cluster) -> Result<Seen, Failure> {
     let client = flags.checking.connection.client().await?;
     let (nodes, shards) = (client.nodes().await?, client.shards().await?);
-    let nodes = |state| nodes.iter().filter(|node| node.state == state).count();
+    let nodes = |state| nodes.iter().filter(|node| node.state() == state).count();
     let unserved = shards.iter().filter(|shard| shard.owner.is_empty()).count();
     let trouble = shards.iter().filter(|shard| !shard.trouble.is_empty()).count();
     // Far below 2^53.
-    let values = [unserved, trouble, nodes("silent"), nodes("live")].map(|count| count as f64);
+    let values =
+        [unserved, trouble, nodes(NodeState::Silent), nodes(NodeState::Live)].map(|count| count as f64);
     Ok(Seen {
         target: format!("{} shards", shards.len()),
         labels: Vec::new(),

@@ -1,7 +1,11 @@
 //! `forebay check topic`
 
 use clap::Args;
-use forebay_client::{Code, Error, TopicFigures};
+use forebay_client::{
+    Code, Error,
+    v1::{GetTopicRequest, Topic as Figures},
+};
+use forebay_proto::time::from_timestamp;
 use forebay_types::{Clock as _, SystemClock};
 
 use super::{
@@ -46,9 +50,10 @@ pub struct Topic {
 /// Asks for the topic.
 pub async fn look(flags: &Topic) -> Result<Seen, Failure> {
     let client = flags.checking.connection.client().await?;
-    let asked = client.topic(&flags.topic).await;
+    let (namespace, topic) = (client.namespace().to_owned(), flags.topic.clone());
+    let asked = client.ask(GetTopicRequest { namespace, topic }).await;
     let (figures, incomplete) = match asked {
-        Ok(report) => (Some(report.figures), report.incomplete_shards),
+        Ok(report) => (report.topic, report.incomplete_shards),
         // The server forgets a topic without items.
         Err(error) if is_empty(&error) => (None, Vec::new()),
         Err(error) => return Err(error.into()),
@@ -68,9 +73,10 @@ fn is_empty(error: &Error) -> bool {
     error.code() == Code::NotFound
 }
 
-fn values(topic: &TopicFigures, now: forebay_client::Timestamp) -> [f64; FIGURES.len()] {
-    let age = topic.oldest_ready_at.map_or(0.0, |at| now.since(at).as_secs_f64());
-    let counts = [topic.ready, topic.leased, topic.scheduled, topic.dead, topic.waiting];
+fn values(topic: &Figures, now: forebay_client::Timestamp) -> [f64; FIGURES.len()] {
+    let age = topic.oldest_ready_at.map_or(0.0, |at| now.since(from_timestamp(at)).as_secs_f64());
+    let counts =
+        [topic.ready_count, topic.leased_count, topic.scheduled_count, topic.dead_count, topic.waiting_calls];
     // Counts are far below 2^53.
     let [ready, leased, scheduled, dead, waiting] = counts.map(|count| count as f64);
     [age, ready, leased, scheduled, dead, waiting]

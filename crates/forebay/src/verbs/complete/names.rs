@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use forebay_client::{Client, ClientConfig, RetryPolicy, TopicListQuery};
-use forebay_types::filter::quoted_prefix;
+use forebay_client::{Client, ClientConfig, RetryPolicy, v1::ListTopicsRequest};
+use forebay_types::{ALL_NAMESPACES, filter::quoted_prefix};
 
 use super::words::Kind;
 use crate::{contexts::Contexts, verbs::servers::Servers};
@@ -45,7 +45,8 @@ async fn topics(client: &Client, all: bool, field: &str, begin: &str) -> Option<
         "" => String::new(),
         begin => format!("{field} = {}", quoted_prefix(begin)),
     };
-    let query = TopicListQuery { all_namespaces: all, filter, page_size: 1_000, ..Default::default() };
-    let list = client.list_topics(query).await.ok()?;
+    let namespace = if all { ALL_NAMESPACES } else { client.namespace() }.to_owned();
+    let request = ListTopicsRequest { namespace, filter, page_size: 1_000, ..Default::default() };
+    let list = client.ask(request).await.ok()?;
     Some(list.topics.into_iter().map(|topic| (topic.namespace, topic.topic)).collect())
 }

@@ -2,20 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use forebay_client::{Client, ConsumerList};
+use forebay_client::{
+    Client,
+    v1::{ListConsumersRequest, ListConsumersResponse},
+};
 
 use crate::{failure::Failure, verbs::pages};
 
 /// Asks for so many consumers at most. What is missing on any page is missing in the whole.
-pub async fn known(client: &Client, limit: u32) -> Result<ConsumerList, Failure> {
+pub async fn known(client: &Client, limit: u32) -> Result<ListConsumersResponse, Failure> {
     let (mut incomplete, mut cut) = (BTreeSet::new(), false);
     let pages = pages::collect(limit, async |page_size, page_token| {
-        let page = client.consumers(page_size, page_token).await?;
+        let namespace = client.namespace().to_owned();
+        let page = client.ask(ListConsumersRequest { namespace, page_size, page_token }).await?;
         incomplete.extend(page.incomplete_shards);
-        cut |= page.cut;
-        Ok((page.consumers, page.next))
+        cut |= page.consumers_cut;
+        Ok((page.consumers, page.next_page_token))
     });
-    let (consumers, next) = pages.await?;
-    let next = Some(next).filter(|token| !token.is_empty());
-    Ok(ConsumerList { consumers, cut, incomplete_shards: incomplete.into_iter().collect(), next })
+    let (consumers, next_page_token) = pages.await?;
+    let incomplete_shards = incomplete.into_iter().collect();
+    Ok(ListConsumersResponse { consumers, consumers_cut: cut, incomplete_shards, next_page_token })
 }

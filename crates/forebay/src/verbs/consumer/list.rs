@@ -1,7 +1,7 @@
 //! `forebay consumer list`
 
 use clap::Args;
-use forebay_client::{ConsumerList, KnownConsumer};
+use forebay_client::v1::{Consumer, ListConsumersResponse};
 use serde_json::Value;
 
 use super::known::known;
@@ -37,26 +37,27 @@ impl ListConsumers {
     /// Lists the consumers.
     pub async fn run(self) -> Result<(), Failure> {
         let client = self.connection.client().await?;
-        let ConsumerList { consumers, cut, incomplete_shards, next } = known(&client, self.limit).await?;
+        let found = known(&client, self.limit).await?;
+        let ListConsumersResponse { consumers, consumers_cut, incomplete_shards, next_page_token } = found;
         output::note_incomplete(&self.format.look, &incomplete_shards);
-        if cut {
+        if consumers_cut {
             let text = "there are more consumers than are remembered; those seen last are listed";
             self.format.look.note(text);
         }
         let rest = vec![
-            ("consumersCut", cut.into()),
+            ("consumersCut", consumers_cut.into()),
             ("incompleteShards", incomplete_shards.into()),
-            ("nextPageToken", next.unwrap_or_default().into()),
+            ("nextPageToken", next_page_token.into()),
         ];
         List { field: "consumers", rows: &consumers, rest }.print(self.format.output, &self.format.look)
     }
 }
 
-impl Row for KnownConsumer {
+impl Row for Consumer {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("CONSUMER", |it, _| Cell::from(if it.name.is_empty() { "-" } else { &it.name })),
         Column::new("TOPICS", |it, _| topics(it).into()),
-        Column::new("LEASED", |it, _| it.leased.into()),
+        Column::new("LEASED", |it, _| it.leased_count.into()),
         Column::new("OLDEST LEASE", |it, style| style.optional_time(it.oldest_lease_at).into()),
         Column::new("ACKED/S", |it, _| per_second(it.acks_per_second).into()),
         Column::new("FAILED", |it, _| failed(it.failure_ratio)),
@@ -71,11 +72,11 @@ impl Row for KnownConsumer {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("Consumer", &output::consumer(self))
+        output::to_json("Consumer", self)
     }
 }
 
-fn topics(it: &KnownConsumer) -> String {
+fn topics(it: &Consumer) -> String {
     let more = if it.topics_cut { ", \u{2026}" } else { "" };
     format!("{}{more}", it.topics.join(", "))
 }

@@ -1,7 +1,7 @@
 //! `forebay consumer reset`
 
 use clap::Args;
-use forebay_client::{ConsumerList, OperationKind, OperationQuery};
+use forebay_client::v1::{ListConsumersResponse, OperationKind, StartOperationRequest};
 use forebay_types::filter::quoted;
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, Status},
-    verbs::bulk::Bulk,
+    verbs::{bulk::Bulk, follow},
 };
 
 /// The flags.
@@ -41,9 +41,9 @@ impl Reset {
             None => self.topics().await?,
         };
         let filter = format!("consumer = {}", quoted(&self.name));
-        let query = |topic| OperationQuery {
+        let query = |topic| StartOperationRequest {
             filter: filter.clone(),
-            ..OperationQuery::new(OperationKind::ResetLeases, topic)
+            ..follow::of_topic(OperationKind::ResetLeases, topic)
         };
         self.bulk.run_all(topics.into_iter().map(query).collect(), "released").await
     }
@@ -69,55 +69,41 @@ impl Reset {
 
 /// The topics of which a consumer has leases. `None`: not all of them are known. Fails if a shard could not
 /// be asked.
-fn topics(found: &ConsumerList, name: &str) -> Result<Option<Vec<String>>, Failure> {
+fn topics(found: &ListConsumersResponse, name: &str) -> Result<Option<Vec<String>>, Failure> {
     if !found.incomplete_shards.is_empty() {
         return Err(not_asked(&found.incomplete_shards));
     }
     Ok(match found.consumers.iter().find(|consumer| consumer.name == name) {
         Some(consumer) if consumer.topics_cut => None,
         // Also of one that is found: not all leases may have been looked at.
-        _ if found.cut => None,
-        Some(consumer) if consumer.leased > 0 => Some(consumer.topics.clone()),
+        _ if found.consumers_cut => None,
+        Some(consumer) if consumer.leased_count > 0 => Some(consumer.topics.clone()),
         _ => Some(Vec::new()),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use forebay_client::KnownConsumer;
+    use forebay_client::v1::Consumer;
 
     use super::*;
 
-    fn consumer(name: &str, leased: u64, topics_cut: bool) -> KnownConsumer {
-        KnownConsumer {
-            namespace: "default".to_owned(),
-            name: name.to_owned(),
-            topics: vec!["mail".to_owned(), "sms".to_owned()],
-            topics_cut,
-            leased,
-            oldest_lease_at: None,
-            acks_per_second: 0.0,
-            failures_per_second: 0.0,
-            failure_ratio: 0.0,
-            window: Duration::ZERO,
-            last_seen_at: None,
-            peer: String::new(),
-            client: String::new(),
-        }
+    fn consumer(name: &str, leased_count: u64, topics_cut: bool) -> Consumer {
+        let topics = vec!["mail".to_owned(), "sms".to_owned()];
+        Consumer { name: name.to_owned(), topics, topics_cut, leased_count, ..Default::default() }
     }
 
     #[test]
     fn topics_are_told_only_if_all_of_them_are_known() {
         let consumers = vec![consumer("a", 1, false), consumer("b", 0, false), consumer("c", 1, true)];
-        let all = ConsumerList { consumers, cut: false, incomplete_shards: Vec::new(), next: None };
-        let found = |found: &ConsumerList, name| topics(found, name).map_err(|failure| failure.text());
+        let all = ListConsumersResponse { consumers, ..Default::default() };
+        let found =
+            |found: &ListConsumersResponse, name| topics(found, name).map_err(|failure| failure.text());
         let both = Some(vec!["mail".to_owned(), "sms".to_owned()]);
         assert_eq!((found(&all, "a"), found(&all, "b")), (Ok(both), Ok(Some(vec![]))));
         assert_eq!((found(&all, "c"), found(&all, "d")), (Ok(None), Ok(Some(vec![]))));
-        let cut = ConsumerList { cut: true, ..all.clone() };
-        let incomplete = ConsumerList { incomplete_shards: vec![3, 2, 3], ..all };
+        let cut = ListConsumersResponse { consumers_cut: true, ..all.clone() };
+        let incomplete = ListConsumersResponse { incomplete_shards: vec![3, 2, 3], ..all };
         for name in ["a", "b", "d"] {
             assert_eq!(found(&cut, name), Ok(None), "{name}");
             let text = found(&incomplete, name).unwrap_err();

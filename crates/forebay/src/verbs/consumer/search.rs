@@ -1,6 +1,9 @@
 //! The topics of which a consumer has leases, where the nodes do not know all consumers any more.
 
-use forebay_client::{Client, ItemListQuery, ItemState, TopicListQuery};
+use forebay_client::{
+    Client,
+    v1::{ItemState, ListItemsRequest, ListTopicsRequest},
+};
 use forebay_types::filter::quoted;
 
 use crate::{
@@ -12,28 +15,28 @@ use crate::{
 pub async fn search(client: &Client, name: &str) -> Result<Vec<String>, Failure> {
     let mut incomplete = Vec::new();
     let leased = pages::collect(u32::MAX, async |page_size, page_token| {
-        let filter = "leased > 0".to_owned();
-        let query = TopicListQuery { filter, page_size, page_token, ..TopicListQuery::default() };
-        let page = client.list_topics(query).await?;
+        let (namespace, filter) = (client.namespace().to_owned(), "leased > 0".to_owned());
+        let request = ListTopicsRequest { namespace, filter, page_size, page_token, ..Default::default() };
+        let page = client.ask(request).await?;
         incomplete.extend(page.incomplete_shards);
-        Ok((page.topics, page.next))
+        Ok((page.topics, page.next_page_token))
     });
     let (leased, _) = leased.await?;
     let mut topics = Vec::new();
     for topic in leased.into_iter().map(|topic| topic.topic) {
         let found = pages::collect(1, async |page_size, page_token| {
-            let query = ItemListQuery {
+            let request = ListItemsRequest {
+                namespace: client.namespace().to_owned(),
                 topic: topic.clone(),
-                state: ItemState::Leased,
+                state: ItemState::Leased.into(),
                 filter: format!("consumer = {}", quoted(name)),
-                full: false,
-                max_payload_bytes: 0,
                 page_size,
                 page_token,
+                ..Default::default()
             };
-            let page = client.list_items(query).await?;
+            let page = client.ask(request).await?;
             incomplete.extend(page.incomplete_shards);
-            Ok((page.items, page.next))
+            Ok((page.items, page.next_page_token))
         });
         if !found.await?.0.is_empty() {
             topics.push(topic);

@@ -1,6 +1,6 @@
 //! `forebay dead-letter groups`
 
-use forebay_client::DeadGroup;
+use forebay_client::v1::{DeadLetterGroup, GroupDeadLettersRequest};
 use serde_json::Value;
 
 use super::flags::Groups;
@@ -12,7 +12,12 @@ use crate::{
 /// Groups dead letters.
 pub async fn run(flags: &Groups) -> Result<(), Failure> {
     let client = flags.connection.client().await?;
-    let found = client.group_dead_letters(flags.topic.as_deref(), flags.window).await?;
+    let request = GroupDeadLettersRequest {
+        namespace: client.namespace().to_owned(),
+        topic: flags.topic.clone().unwrap_or_default(),
+        window: flags.window,
+    };
+    let found = client.ask(request).await?;
     let look = &flags.format.look;
     output::note_incomplete(look, &found.incomplete_shards);
     let some = found.looked_at < found.total || found.topics_cut;
@@ -34,7 +39,7 @@ pub async fn run(flags: &Groups) -> Result<(), Failure> {
     List { field: "groups", rows: &found.groups, rest }.print(flags.format.output, look)
 }
 
-impl Row for DeadGroup {
+impl Row for DeadLetterGroup {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("GROUP", |it, _| Cell::from(&it.fingerprint)),
         Column::new("COUNT", |it, _| it.count.into()),
@@ -50,12 +55,12 @@ impl Row for DeadGroup {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("DeadLetterGroup", &output::dead_group(self))
+        output::to_json("DeadLetterGroup", self)
     }
 }
 
 /// The first topics, and that there are more.
-fn topics(group: &DeadGroup) -> String {
+fn topics(group: &DeadLetterGroup) -> String {
     let some = group.topics.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(" ");
     let more = if group.topics.len() > 3 || group.topics_cut { " …" } else { "" };
     format!("{some}{more}")

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use clap::Args;
-use forebay_client::{OperationKind, OperationQuery};
+use forebay_client::v1::{OperationKind, StartOperationRequest};
+use forebay_proto::time::to_duration;
 
-use crate::{failure::Failure, verbs::bulk::Bulk};
+use crate::{
+    failure::Failure,
+    verbs::{bulk::Bulk, follow},
+};
 
 /// The flags.
 #[derive(Args)]
@@ -35,10 +39,10 @@ pub struct Redrive {
 impl Redrive {
     /// Returns dead letters.
     pub async fn run(self) -> Result<(), Failure> {
-        let query = OperationQuery::new(OperationKind::Redrive, self.topic);
-        let query = OperationQuery {
+        let query = follow::of_topic(OperationKind::Redrive, self.topic);
+        let query = StartOperationRequest {
             to_topic: self.to_topic,
-            ttl: self.ttl,
+            ttl: self.ttl.map(to_duration),
             max_redrives: self.max_redrives,
             ..query
         };

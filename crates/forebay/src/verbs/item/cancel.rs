@@ -3,7 +3,10 @@
 use std::io::{self, IsTerminal as _};
 
 use clap::Args;
-use forebay_client::{CancelQuery, Error, ItemState, OperationKind, OperationQuery};
+use forebay_client::{
+    Error,
+    v1::{CancelItemResult, CancelItemsRequest, OperationKind},
+};
 use serde_json::Value;
 
 use super::show;
@@ -12,7 +15,7 @@ use crate::{
     output::{self, Cell, Column, List, Row},
     verbs::{
         bulk::{Bulk, confirm},
-        settled,
+        follow, settled,
     },
 };
 
@@ -36,19 +39,11 @@ pub struct Cancel {
     bulk: Bulk,
 }
 
-/// What became of one item.
-struct Cancelled {
-    /// Its id.
-    item: String,
-    /// The state in which it was.
-    result: Result<ItemState, Error>,
-}
-
 impl Cancel {
     /// Removes items, once whoever sits at the terminal has said so.
     pub async fn run(self) -> Result<(), Failure> {
         if let Some(topic) = self.topic {
-            return self.bulk.run(OperationQuery::new(OperationKind::Cancel, topic), "removed").await;
+            return self.bulk.run(follow::of_topic(OperationKind::Cancel, topic), "removed").await;
         }
         let Self { items, bulk, .. } = self;
         bulk.check_named()?;
@@ -61,28 +56,33 @@ impl Cancel {
             let count = items.len();
             confirm(&format!("{count} item{} will be removed.", if count == 1 { "" } else { "s" }))?;
         }
-        let query = CancelQuery { item_ids: items.clone(), reason, dry_run };
-        let results = connection.client().await?.cancel_items(query).await?;
-        let each = items.into_iter().zip(results.clone());
-        let rows: Vec<_> = each.map(|(item, result)| Cancelled { item, result }).collect();
-        List { field: "results", rows: &rows, rest: Vec::new() }.print(format.output, &format.look)?;
-        settled::first_failure(results)
+        let client = connection.client().await?;
+        let (namespace, request_id) = (client.namespace().to_owned(), client.request_id());
+        let request = CancelItemsRequest { namespace, item_ids: items, reason, dry_run, request_id };
+        let results = client.ask(request).await?.results;
+        List { field: "results", rows: &results, rest: Vec::new() }.print(format.output, &format.look)?;
+        settled::first_failure(results.iter().map(result).collect())
     }
 }
 
-impl Row for Cancelled {
+/// What became of one item.
+fn result(of: &CancelItemResult) -> Result<(), Error> {
+    of.error.as_ref().map_or(Ok(()), |error| Err(Error::of_member(error)))
+}
+
+impl Row for CancelItemResult {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("ITEM", |row, _| Cell::from(&row.item)),
-        Column::new("OUTCOME", |row, style| {
-            settled::outcome(&row.result, style, |was, _| format!("was {}", show::state(Some(*was))))
+        Column::new("ITEM", |it, _| Cell::from(&it.item_id)),
+        Column::new("OUTCOME", |it, style| {
+            settled::outcome(&result(it), style, |(), _| format!("was {}", show::state(it.state())))
         }),
     ];
 
     fn name(&self) -> String {
-        if self.result.is_ok() { self.item.clone() } else { String::new() }
+        if self.error.is_none() { self.item_id.clone() } else { String::new() }
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("CancelItemResult", &output::cancelled(&self.item, &self.result))
+        output::to_json("CancelItemResult", self)
     }
 }

@@ -1,6 +1,7 @@
 //! `forebay item explain`
 
 use clap::Args;
+use forebay_client::v1;
 
 use crate::{
     failure::Failure,
@@ -28,7 +29,9 @@ pub struct Explain {
 impl Explain {
     /// Says why the item is not delivered.
     pub async fn run(self) -> Result<(), Failure> {
-        let explained = self.connection.client().await?.explain_item(&self.item).await?;
-        explained::print(explained, &self.format)
+        let client = self.connection.client().await?;
+        let (namespace, item_id) = (client.namespace().to_owned(), self.item);
+        let answer = client.ask(v1::ExplainItemRequest { namespace, item_id }).await?;
+        explained::print(&answer.blockers, Vec::new(), &self.format)
     }
 }

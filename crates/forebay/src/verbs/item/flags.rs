@@ -1,7 +1,7 @@
 //! The flags of `forebay item`.
 
 use clap::Args;
-use forebay_client::ItemState;
+use forebay_client::v1::ItemState;
 
 use crate::{
     output::{Format, PayloadForm},

@@ -1,7 +1,8 @@
 //! `forebay item get`
 
-use forebay_client::StoredItem;
-use forebay_proto::v1;
+use std::collections::BTreeMap;
+
+use forebay_client::v1::{GetItemRequest, GetItemResponse, Item, ItemView};
 use serde_json::Value;
 
 use super::{flags::Get, show};
@@ -13,24 +14,31 @@ use crate::{
 /// An item, and how its payload is printed.
 struct Shown {
     /// The item.
-    item: StoredItem,
+    item: Item,
     /// How its payload is printed.
     payload: PayloadForm,
 }
 
 /// Shows an item.
 pub async fn run(flags: &Get) -> Result<(), Failure> {
-    let item = flags.connection.client().await?.item(&flags.item, flags.max_payload_bytes).await?;
+    let client = flags.connection.client().await?;
+    let request = GetItemRequest {
+        namespace: client.namespace().to_owned(),
+        item_id: flags.item.clone(),
+        view: ItemView::Full.into(),
+        max_payload_bytes: flags.max_payload_bytes,
+    };
+    let item = client.ask(request).await?.item.unwrap_or_default();
     output::print_one(&Shown { item, payload: flags.payload }, &flags.format)
 }
 
 impl One for Shown {
     fn name(&self) -> String {
-        self.item.id.clone()
+        self.item.item_id.clone()
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        let answer = v1::GetItemResponse { item: Some(output::item(&self.item)) };
+        let answer = GetItemResponse { item: Some(self.item.clone()) };
         output::to_json("GetItemResponse", &answer)
     }
 
@@ -38,9 +46,9 @@ impl One for Shown {
         let item = &self.item;
         let mut table = Table::new(["ITEM", ""]);
         let mut row = |name: &str, value: Cell| table.row([name.into(), value]);
-        row("id", Cell::from(&item.id));
+        row("id", Cell::from(&item.item_id));
         row("topic", Cell::from(&item.topic));
-        row("state", format!("{} {}", show::state(item.state), show::detail(item, style)).into());
+        row("state", format!("{} {}", show::state(item.state()), show::detail(item, style)).into());
         if !item.unreadable.is_empty() {
             row("unreadable", Cell::from(&item.unreadable));
         }
@@ -53,7 +61,7 @@ impl One for Shown {
         row("enqueued", style.optional_time(item.enqueued_at).into());
         row("expires", style.optional_time(item.expires_at).into());
         row("metadata", output::payload(&item.metadata, PayloadForm::Text).into());
-        for (name, value) in &item.headers {
+        for (name, value) in item.headers.iter().collect::<BTreeMap<_, _>>() {
             row(&format!("header {name}"), Cell::from(value));
         }
         for failure in &item.last_failures {

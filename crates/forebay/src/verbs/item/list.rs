@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use forebay_client::{ItemListQuery, StoredItem};
+use forebay_client::v1::{Item, ItemState, ItemView, ListItemsRequest};
 use serde_json::Value;
 
 use super::{flags, show};
@@ -15,7 +15,7 @@ use crate::{
 /// An entry of the list.
 struct Listed {
     /// The item.
-    item: StoredItem,
+    item: Item,
     /// How its payload is printed.
     payload: PayloadForm,
 }
@@ -26,19 +26,21 @@ pub async fn run(flags: &flags::List) -> Result<(), Failure> {
     let client = listing.connection.client().await?;
     let mut incomplete = BTreeSet::new();
     let pages = pages::collect(listing.limit, async |page_size, page_token| {
-        let query = ItemListQuery {
+        let is_full = listing.payload != PayloadForm::None;
+        let request = ListItemsRequest {
+            namespace: client.namespace().to_owned(),
             topic: flags.topic.clone(),
-            state: flags.state.into(),
-            filter: listing.filter.clone(),
-            full: listing.payload != PayloadForm::None,
+            state: ItemState::from(flags.state).into(),
+            view: if is_full { ItemView::Full } else { ItemView::Basic }.into(),
             max_payload_bytes: listing.max_payload_bytes,
             page_size,
             page_token,
+            filter: listing.filter.clone(),
         };
-        let page = client.list_items(query).await?;
+        let page = client.ask(request).await?;
         incomplete.extend(page.incomplete_shards);
         let listed = |item| Listed { item, payload: listing.payload };
-        Ok((page.items.into_iter().map(listed).collect(), page.next))
+        Ok((page.items.into_iter().map(listed).collect(), page.next_page_token))
     });
     let (items, next) = pages.await?;
     let incomplete: Vec<u32> = incomplete.into_iter().collect();
@@ -49,8 +51,8 @@ pub async fn run(flags: &flags::List) -> Result<(), Failure> {
 
 impl Row for Listed {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("ITEM", |it, _| Cell::from(&it.item.id)),
-        Column::new("STATE", |it, _| show::state(it.item.state).into()),
+        Column::new("ITEM", |it, _| Cell::from(&it.item.item_id)),
+        Column::new("STATE", |it, _| show::state(it.item.state()).into()),
         Column::new("PRIORITY", |it, _| it.item.priority.into()),
         Column::new("ATTEMPT", |it, _| it.item.attempt.into()),
         Column::wide("FAILURES", |it, _| it.item.failures.into()),
@@ -63,10 +65,10 @@ impl Row for Listed {
     ];
 
     fn name(&self) -> String {
-        self.item.id.clone()
+        self.item.item_id.clone()
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("Item", &output::item(&self.item))
+        output::to_json("Item", &self.item)
     }
 }

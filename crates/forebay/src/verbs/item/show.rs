@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use forebay_client::{Death, FailedDelivery, ItemState, Lease, StoredItem};
+use forebay_client::v1::{Item, ItemDeath, ItemFailure, ItemLease, ItemState};
+use forebay_proto::time::from_timestamp;
 
 use crate::output::{self, PayloadForm, Style};
 
 /// The payload in a table. It says how much is missing.
-pub fn payload(item: &StoredItem, form: PayloadForm) -> String {
+pub fn payload(item: &Item, form: PayloadForm) -> String {
     let mut text = output::payload(&item.payload, form);
     if form != PayloadForm::None && (item.payload.len() as u64) < item.payload_size {
         // Writing to a String cannot fail.
@@ -17,42 +18,40 @@ pub fn payload(item: &StoredItem, form: PayloadForm) -> String {
 }
 
 /// A state.
-pub const fn state(state: Option<ItemState>) -> &'static str {
-    match state {
-        Some(ItemState::Ready) => "ready",
-        Some(ItemState::Leased) => "leased",
-        Some(ItemState::Scheduled) => "scheduled",
-        Some(ItemState::Dead) => "dead",
-        None => "unknown",
-    }
+pub fn state(state: ItemState) -> String {
+    output::word(state.as_str_name(), "ITEM_STATE_")
 }
 
 /// What a table says of the item's state beside its name.
-pub fn detail(item: &StoredItem, style: &Style) -> String {
+pub fn detail(item: &Item, style: &Style) -> String {
     let time = |at| style.optional_time(at);
     if !item.unreadable.is_empty() {
         return format!("can't be read: {}", item.unreadable);
     }
-    match (item.state, &item.lease, &item.death) {
-        (_, Some(Lease { consumer, ends_at, .. }), _) if consumer.is_empty() => {
+    match (item.state(), &item.lease, &item.death) {
+        (_, Some(ItemLease { consumer, ends_at, .. }), _) if consumer.is_empty() => {
             format!("ends {}", time(*ends_at))
         }
-        (_, Some(Lease { consumer, ends_at, .. }), _) => format!("by {consumer}, ends {}", time(*ends_at)),
-        (_, _, Some(Death { cause, reason, died_at, .. })) if reason.is_empty() => {
+        (_, Some(ItemLease { consumer, ends_at, .. }), _) => {
+            format!("by {consumer}, ends {}", time(*ends_at))
+        }
+        (_, _, Some(ItemDeath { cause, reason, died_at, .. })) if reason.is_empty() => {
             format!("{cause} {}", time(*died_at))
         }
-        (_, _, Some(Death { cause, reason, died_at, .. })) => format!("{cause} {}: {reason}", time(*died_at)),
-        (Some(ItemState::Scheduled), ..) => format!("due {}", time(item.ready_at)),
+        (_, _, Some(ItemDeath { cause, reason, died_at, .. })) => {
+            format!("{cause} {}: {reason}", time(*died_at))
+        }
+        (ItemState::Scheduled, ..) => format!("due {}", time(item.ready_at)),
         _ => format!("since {}", time(item.ready_at)),
     }
 }
 
 /// A failed delivery: how, when, at whom, and what that one said.
-pub fn failure(failure: &FailedDelivery, style: &Style) -> String {
+pub fn failure(failure: &ItemFailure, style: &Style) -> String {
     let mut text = format!("{} {}", failure.cause, style.optional_time(failure.ended_at));
     if let (Some(from), Some(to)) = (failure.leased_at, failure.ended_at) {
         // Writing to a String cannot fail.
-        let _ = write!(text, " after {}", output::span(to.since(from)));
+        let _ = write!(text, " after {}", output::span(from_timestamp(to).since(from_timestamp(from))));
     }
     if !failure.consumer.is_empty() {
         let _ = write!(text, " by {}", failure.consumer);
@@ -67,29 +66,13 @@ pub fn failure(failure: &FailedDelivery, style: &Style) -> String {
 mod tests {
     use super::*;
 
-    fn item(payload: &[u8], size: u64) -> StoredItem {
-        StoredItem {
-            id: "1-2".into(),
-            namespace: "default".into(),
-            topic: "t".into(),
-            state: Some(ItemState::Leased),
-            priority: 0,
-            attempt: 1,
-            failures: 0,
-            redrives: 0,
-            max_attempts: 16,
-            enqueued_at: None,
-            ready_at: None,
-            expires_at: None,
-            at_most_once: false,
+    fn item(payload: &[u8], payload_size: u64) -> Item {
+        Item {
+            state: ItemState::Leased.into(),
             payload: payload.to_vec().into(),
-            payload_size: size,
-            metadata: Vec::new().into(),
-            headers: Default::default(),
-            lease: Some(Lease { consumer: "worker".into(), leased_at: None, ends_at: None }),
-            death: None,
-            last_failures: Vec::new(),
-            unreadable: String::new(),
+            payload_size,
+            lease: Some(ItemLease { consumer: "worker".into(), ..Default::default() }),
+            ..Default::default()
         }
     }
 
@@ -104,8 +87,8 @@ mod tests {
 
     #[test]
     fn a_failure_says_when_after_how_long_by_whom_and_why() {
-        let at = |seconds: i64| Some(forebay_client::Timestamp::from_micros(seconds * 1_000_000));
-        let nacked = FailedDelivery {
+        let at = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
+        let nacked = ItemFailure {
             attempt: 2,
             consumer: "worker-7".into(),
             leased_at: at(0),
@@ -117,17 +100,17 @@ mod tests {
         let text = failure(&nacked, &style);
         assert_eq!(text, "nacked 1970-01-01T00:00:31.000000Z after 31s by worker-7: no such user");
         let (consumer, reason) = Default::default();
-        let text = failure(&FailedDelivery { consumer, reason, leased_at: None, ..nacked }, &style);
+        let text = failure(&ItemFailure { consumer, reason, leased_at: None, ..nacked }, &style);
         assert_eq!(text, "nacked 1970-01-01T00:00:31.000000Z");
     }
 
     #[test]
     fn the_state_says_who_and_why() {
         assert_eq!(detail(&item(b"", 0), &Style::iso()), "by worker, ends -");
-        let death = Death { cause: "nacked".into(), reason: "no".into(), died_at: None, kept_until: None };
-        let dead = StoredItem { lease: None, death: Some(death), ..item(b"", 0) };
+        let death = ItemDeath { cause: "nacked".into(), reason: "no".into(), ..Default::default() };
+        let dead = Item { lease: None, death: Some(death), ..item(b"", 0) };
         assert_eq!(detail(&dead, &Style::iso()), "nacked -: no");
-        let unreadable = StoredItem { unreadable: "an item's attributes".into(), ..dead };
+        let unreadable = Item { unreadable: "an item's attributes".into(), ..dead };
         assert_eq!(detail(&unreadable, &Style::iso()), "can't be read: an item's attributes");
     }
 }

@@ -5,16 +5,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::Args;
 use forebay_client::{
-    ItemState, ItemUpdate, OperationKind, OperationQuery, OperationUpdate, Schedule, Timestamp,
+    Timestamp,
+    v1::{
+        OperationKind, OperationUpdate, StartOperationRequest, UpdateItemRequest, UpdateItemResponse,
+        operation_update, update_item_request,
+    },
 };
-use forebay_proto::v1;
+use forebay_proto::time::{to_duration, to_timestamp};
 use serde_json::Value;
 
 use super::show;
 use crate::{
     failure::Failure,
     output::{self, Cell, One, Style, Table},
-    verbs::bulk::Bulk,
+    verbs::{bulk::Bulk, follow},
 };
 
 /// The flags.
@@ -57,25 +61,41 @@ pub struct Update {
 struct Updated {
     /// Its id.
     item: String,
-    /// Where it is now.
-    state: ItemState,
+    /// What the node said.
+    answer: UpdateItemResponse,
 }
 
 impl Update {
     /// Changes the item, and prints where it is then, or many items.
     pub async fn run(self) -> Result<(), Failure> {
-        let schedule = self.delay.map(Schedule::After).or(self.deliver_after.map(Schedule::At));
-        let (priority, metadata, ttl) = (self.priority, self.metadata.map(Bytes::from), self.ttl);
+        let (priority, metadata) = (self.priority, self.metadata.map(Bytes::from));
+        let (delay, deliver_after) = (self.delay.map(to_duration), self.deliver_after.map(to_timestamp));
+        let ttl = self.ttl.map(to_duration);
         let Some(item) = self.item else {
+            use operation_update::Schedule;
+            let schedule = delay.map(Schedule::Delay).or(deliver_after.map(Schedule::DeliverAfter));
             let update = OperationUpdate { priority, schedule, metadata, ttl, metadata_bytes: None };
-            let query = OperationQuery::new(OperationKind::Update, self.topic.unwrap_or_default());
-            return self.bulk.run(OperationQuery { update: Some(update), ..query }, "updated").await;
+            let request = follow::of_topic(OperationKind::Update, self.topic.unwrap_or_default());
+            let request = StartOperationRequest { update: Some(update), ..request };
+            return self.bulk.run(request, "updated").await;
         };
         self.bulk.check_named()?;
         let Bulk { reason, dry_run, connection, format, .. } = self.bulk;
-        let update = ItemUpdate { priority, schedule, metadata, ttl, reason, dry_run };
-        let state = connection.client().await?.update_item(&item, update).await?;
-        output::print_one(&Updated { item, state }, &format)
+        use update_item_request::Schedule;
+        let client = connection.client().await?;
+        let request = UpdateItemRequest {
+            namespace: client.namespace().to_owned(),
+            item_id: item.clone(),
+            priority,
+            schedule: delay.map(Schedule::Delay).or(deliver_after.map(Schedule::DeliverAfter)),
+            metadata,
+            ttl,
+            reason,
+            dry_run,
+            request_id: client.request_id(),
+        };
+        let answer = client.ask(request).await?;
+        output::print_one(&Updated { item, answer }, &format)
     }
 }
 
@@ -85,13 +105,12 @@ impl One for Updated {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        let answer = v1::UpdateItemResponse { state: output::item_state(self.state).into() };
-        output::to_json("UpdateItemResponse", &answer)
+        output::to_json("UpdateItemResponse", &self.answer)
     }
 
     fn table(&self, _style: &Style) -> Table {
         let mut table = Table::new(["ITEM", "STATE"]);
-        table.row([Cell::from(&self.item), show::state(Some(self.state)).into()]);
+        table.row([Cell::from(&self.item), show::state(self.answer.state()).into()]);
         table
     }
 }

@@ -3,8 +3,10 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use clap::Args;
-use forebay_client::{Client, DeletedNamespace};
-use forebay_proto::v1;
+use forebay_client::{
+    Client,
+    v1::{DeleteNamespaceRequest, DeleteNamespaceResponse},
+};
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -59,12 +61,19 @@ impl Delete {
 
 impl Delete {
     /// Repeats the call until no more topics have items than one call takes.
-    async fn delete(&self, client: &Client) -> Result<DeletedNamespace, Failure> {
+    async fn delete(&self, client: &Client) -> Result<DeleteNamespaceResponse, Failure> {
         let mut begun = BTreeSet::new();
-        let mut request_id = None;
+        let force = self.items.force;
+        let request = DeleteNamespaceRequest {
+            namespace: client.namespace().to_owned(),
+            force,
+            // The call is repeated where its answer is lost, and where there is more to do.
+            request_id: if force { client.request_id() } else { String::new() },
+            reason: self.note.reason.clone(),
+            dry_run: self.note.dry_run,
+        };
         loop {
-            let note = self.note.clone().into();
-            let mut deleted = client.delete_namespace(self.items.force, request_id, note).await?;
+            let mut deleted = client.ask(request.clone()).await?;
             begun.append(&mut deleted.operation_ids.iter().cloned().collect());
             if !deleted.goes_on || self.note.dry_run {
                 deleted.operation_ids = begun.into_iter().collect();
@@ -72,29 +81,23 @@ impl Delete {
             }
             let topics = begun.len();
             self.format.look.note(&format!("the items of {topics} topics are being removed; there are more"));
-            request_id = Some(deleted.request_id);
             sleep(REPEAT_EVERY).await;
         }
     }
 }
 
-impl One for DeletedNamespace {
+impl One for DeleteNamespaceResponse {
     fn name(&self) -> String {
-        self.figures.namespace.clone()
+        self.namespace.as_ref().map(|it| it.namespace.clone()).unwrap_or_default()
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        let message = v1::DeleteNamespaceResponse {
-            namespace: Some(output::namespace(&self.figures)),
-            operation_ids: self.operation_ids.clone(),
-            uncounted_shards: self.uncounted_shards.clone(),
-            goes_on: self.goes_on,
-        };
-        output::to_json("DeleteNamespaceResponse", &message)
+        output::to_json("DeleteNamespaceResponse", self)
     }
 
     fn table(&self, style: &Style) -> Table {
-        let it = &self.figures;
-        removed::table("NAMESPACE", &it.namespace, &it.settings, &it.pauses, &self.operation_ids, style)
+        let it = self.namespace.clone().unwrap_or_default();
+        let own = it.settings.unwrap_or_default();
+        removed::table("NAMESPACE", &it.namespace, &own, &it.pauses, &self.operation_ids, style)
     }
 }

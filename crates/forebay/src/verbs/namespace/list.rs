@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use forebay_client::NamespaceFigures;
+use forebay_client::v1::{ListNamespacesRequest, Namespace};
 use serde_json::Value;
 
 use crate::{
@@ -44,18 +44,17 @@ impl ListNamespaces {
         let client = self.connection.client().await?;
         let (mut incomplete, mut uncounted, mut scanned) = (BTreeSet::new(), BTreeSet::new(), 0);
         let pages = pages::collect(self.limit, async |page_size, page_token| {
-            let page = client.list_namespaces(page_size, page_token).await?;
+            let page = client.ask(ListNamespacesRequest { page_size, page_token }).await?;
             incomplete.extend(page.incomplete_shards);
             uncounted.extend(page.uncounted_shards);
             scanned += page.scanned;
-            Ok((page.namespaces, page.next))
+            Ok((page.namespaces, page.next_page_token))
         });
         let (namespaces, next) = pages.await?;
         let incomplete: Vec<u32> = incomplete.into_iter().collect();
         let uncounted: Vec<u32> = uncounted.into_iter().collect();
         output::note_incomplete(&self.format.look, &incomplete);
         output::note_uncounted(&self.format.look, &uncounted);
-        let rows: Vec<Listed> = namespaces.into_iter().map(Listed).collect();
         let rest = vec![
             ("nextPageToken", next.into()),
             ("incompleteShards", incomplete.into()),
@@ -63,48 +62,43 @@ impl ListNamespaces {
             // As protobuf JSON has numbers of 64 bits.
             ("scanned", scanned.to_string().into()),
         ];
-        List { field: "namespaces", rows: &rows, rest }.print(self.format.output, &self.format.look)
+        List { field: "namespaces", rows: &namespaces, rest }.print(self.format.output, &self.format.look)
     }
 }
 
-/// An entry of the list.
-struct Listed(NamespaceFigures);
-
-impl Listed {
-    /// A sum over topics, which is too small if not all were looked at.
-    fn sum(&self, figure: u64) -> Cell {
-        if self.0.topics_cut { format!("\u{2265} {figure}").into() } else { figure.into() }
-    }
+/// A sum over topics, which is too small if not all were looked at.
+fn sum(of: &Namespace, figure: u64) -> Cell {
+    if of.topics_cut { format!("\u{2265} {figure}").into() } else { figure.into() }
 }
 
-impl Row for Listed {
+impl Row for Namespace {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("NAMESPACE", |it, _| it.name().into()),
-        Column::new("OLDEST READY", |it, style| style.optional_time(it.0.oldest_ready_at).into()),
-        Column::new("READY", |it, _| it.sum(it.0.ready)),
-        Column::new("LEASED", |it, _| it.sum(it.0.leased)),
-        Column::new("SCHEDULED", |it, _| it.sum(it.0.scheduled)),
-        Column::new("DEAD", |it, _| it.sum(it.0.dead)),
-        Column::new("TOPICS", |it, _| it.sum(it.0.topics)),
+        Column::new("OLDEST READY", |it, style| style.optional_time(it.oldest_ready_at).into()),
+        Column::new("READY", |it, _| sum(it, it.ready_count)),
+        Column::new("LEASED", |it, _| sum(it, it.leased_count)),
+        Column::new("SCHEDULED", |it, _| sum(it, it.scheduled_count)),
+        Column::new("DEAD", |it, _| sum(it, it.dead_count)),
+        Column::new("TOPICS", |it, _| sum(it, it.topic_count)),
         Column::new("PAUSED", |it, _| {
-            let sides: Vec<&str> = it.0.pauses.iter().map(side_name).collect();
+            let sides: Vec<String> = it.pauses.iter().map(side_name).collect();
             sides.join(", ").into()
         }),
-        Column::new("IN/S", |it, _| rate(it.0.rates, |rates| rates.enqueued)),
-        Column::new("ACKED/S", |it, _| rate(it.0.rates, |rates| rates.acked)),
-        Column::wide("OUT/S", |it, _| rate(it.0.rates, |rates| rates.delivered)),
-        Column::wide("FAILED/S", |it, _| rate(it.0.rates, |rates| rates.failed)),
-        Column::wide("EXPIRED", |it, _| count(it.0.counts, |counts| counts.expired)),
-        Column::wide("REMOVED", |it, _| count(it.0.counts, |counts| counts.removed)),
-        Column::wide("WAITING", |it, _| it.sum(it.0.waiting)),
-        Column::wide("SETTINGS VERSION", |it, _| it.0.settings_version.into()),
+        Column::new("IN/S", |it, _| rate(it.rates.as_ref(), |rates| rates.enqueued)),
+        Column::new("ACKED/S", |it, _| rate(it.rates.as_ref(), |rates| rates.acked)),
+        Column::wide("OUT/S", |it, _| rate(it.rates.as_ref(), |rates| rates.delivered)),
+        Column::wide("FAILED/S", |it, _| rate(it.rates.as_ref(), |rates| rates.failed)),
+        Column::wide("EXPIRED", |it, _| count(it.counts.as_ref(), |counts| counts.expired)),
+        Column::wide("REMOVED", |it, _| count(it.counts.as_ref(), |counts| counts.removed)),
+        Column::wide("WAITING", |it, _| sum(it, it.waiting_calls)),
+        Column::wide("SETTINGS VERSION", |it, _| it.settings_version.into()),
     ];
 
     fn name(&self) -> String {
-        self.0.namespace.clone()
+        self.namespace.clone()
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("Namespace", &output::namespace(&self.0))
+        output::to_json("Namespace", self)
     }
 }

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use forebay_client::{Reason, SettingsReport, TopicSettings};
+use forebay_client::{
+    Reason,
+    v1::{GetNamespaceRequest, NamespaceSettings, PutNamespaceRequest, PutNamespaceResponse},
+};
 use serde_json::Value;
 
 use crate::{
@@ -54,22 +57,31 @@ struct Settings {
     /// The namespace.
     namespace: String,
     /// The settings.
-    report: SettingsReport,
+    report: PutNamespaceResponse,
 }
 
 impl Put {
     /// Sets what counts for the items of the namespace.
     pub async fn run(self) -> Result<(), Failure> {
         let client = self.connection.client().await?;
-        let (there, version) = match client.get_namespace().await {
-            Ok(report) => (report.figures.settings, report.figures.settings_version),
+        let namespace = client.namespace().to_owned();
+        let there = match client.ask(GetNamespaceRequest { namespace: namespace.clone() }).await {
+            Ok(report) => report.namespace.unwrap_or_default(),
             Err(error) if error.reason() == Some(Reason::NamespaceNotFound) => Default::default(),
             Err(error) => return Err(error.into()),
         };
-        let dedupe_window = settings::merged(self.dedupe_window, there.dedupe_window);
-        let wanted = TopicSettings { dedupe_window, ..self.settings.merge(there) };
-        settings::check_version(self.if_version, version)?;
-        let report = client.put_namespace(wanted, version, self.note.into()).await?;
+        settings::check_version(self.if_version, there.settings_version)?;
+        let own = there.settings.unwrap_or_default();
+        let dedupe_window = settings::merged_span(self.dedupe_window, own.dedupe_window);
+        let request = PutNamespaceRequest {
+            namespace,
+            settings: Some(NamespaceSettings { dedupe_window, ..self.settings.merge(&own) }),
+            version: there.settings_version,
+            reason: self.note.reason,
+            dry_run: self.note.dry_run,
+            request_id: client.request_id(),
+        };
+        let report = client.ask(request).await?;
         output::print_one(&Settings { namespace: self.connection.servers.namespace()?, report }, &self.format)
     }
 }
@@ -80,10 +92,12 @@ impl One for Settings {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("PutNamespaceResponse", &output::put_namespace(&self.report))
+        output::to_json("PutNamespaceResponse", &self.report)
     }
 
     fn table(&self, _: &Style) -> Table {
-        settings::table("NAMESPACE", &self.namespace, &self.report)
+        let PutNamespaceResponse { settings, effective_settings, version } = &self.report;
+        let [own, effective] = [settings, effective_settings].map(|it| it.unwrap_or_default());
+        settings::table("NAMESPACE", &self.namespace, (&own, &effective), *version)
     }
 }

@@ -1,6 +1,7 @@
 //! `forebay node drain`
 
 use clap::Args;
+use forebay_client::v1;
 use forebay_node::cluster;
 
 use crate::{
@@ -34,7 +35,11 @@ impl Drain {
             By::Config(config) => {
                 cluster::drain_node(&config, node, !undo, note.dry_run).await.map_err(failed)?;
             }
-            By::Node(client) => drop(client.drain_node(node, undo, note).await?),
+            By::Node(client) => {
+                let (node, request_id) = (node.to_string(), client.request_id());
+                let (reason, dry_run) = (note.reason, note.dry_run);
+                client.ask(v1::DrainNodeRequest { node, undo, request_id, reason, dry_run }).await?;
+            }
         }
         self.change.confirm(&match self.undo {
             false => format!("{node} drains: its shards move to other nodes (see `forebay node list`)"),

@@ -1,7 +1,7 @@
 //! `forebay node list`
 
 use clap::Args;
-use forebay_client::Node;
+use forebay_client::v1::{Node, NodeState};
 use serde_json::Value;
 
 use crate::{
@@ -37,7 +37,7 @@ impl ListNodes {
 impl Row for Node {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("NODE", |node, _| Cell::from(&node.name)),
-        Column::new("STATE", |node, _| state(node.state)),
+        Column::new("STATE", |node, _| state(node.state())),
         Column::new("SHARDS", |node, _| node.shards.into()),
         Column::new("CLIENTS", |node, _| Cell::from(&node.clients_address)),
         Column::new("HTTP", |node, _| Cell::from(&node.http_address)),
@@ -45,7 +45,7 @@ impl Row for Node {
         Column::wide("PEER", |node, _| Cell::from(&node.peer_address)),
         Column::wide("STARTED", |node, style| style.optional_time(node.started_at).into()),
         Column::wide("DRAINED BY OPERATOR", |node, _| if node.draining { "yes" } else { "no" }.into()),
-        Column::wide("ANSWERED", |node, _| if node.is_self { "this one" } else { "" }.into()),
+        Column::wide("ANSWERED", |node, _| if node.self_ { "this one" } else { "" }.into()),
     ];
 
     fn name(&self) -> String {
@@ -53,15 +53,15 @@ impl Row for Node {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("Node", &output::node(self))
+        output::to_json("Node", self)
     }
 }
 
-fn state(state: &str) -> Cell {
+fn state(state: NodeState) -> Cell {
     let tone = match state {
-        "live" => Tone::Good,
-        "silent" => Tone::Bad,
+        NodeState::Live => Tone::Good,
+        NodeState::Silent => Tone::Bad,
         _ => Tone::Warn,
     };
-    Cell::toned(state, tone)
+    Cell::toned(output::word(state.as_str_name(), "NODE_STATE_"), tone)
 }

@@ -1,9 +1,9 @@
 //! `forebay operation list`
 
-use forebay_client::Operation;
+use forebay_client::v1::{ListOperationsRequest, Operation};
 use serde_json::Value;
 
-use super::flags;
+use super::{flags, show};
 use crate::{
     failure::Failure,
     output::{self, Cell, Column, List, Row},
@@ -15,9 +15,10 @@ pub async fn run(flags: &flags::List) -> Result<(), Failure> {
     let client = flags.connection.client().await?;
     let mut incomplete: Vec<u32> = Vec::new();
     let pages = pages::collect(flags.limit, async |page_size, page_token| {
-        let page = client.operations(page_size, page_token).await?;
+        let namespace = client.namespace().to_owned();
+        let page = client.ask(ListOperationsRequest { namespace, page_size, page_token }).await?;
         incomplete.extend(page.incomplete_shards);
-        Ok((page.operations, page.next))
+        Ok((page.operations, page.next_page_token))
     });
     let (operations, next) = pages.await?;
     incomplete.sort_unstable();
@@ -30,13 +31,13 @@ pub async fn run(flags: &flags::List) -> Result<(), Failure> {
 impl Row for Operation {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("OPERATION", |it, _| Cell::from(&it.id)),
-        Column::new("KIND", |it, _| output::kind_name(it.kind).into()),
+        Column::new("KIND", |it, _| show::kind(it).into()),
         Column::new("TOPIC", |it, _| Cell::from(&it.topic)),
-        Column::new("STATE", |it, _| output::state_name(it.state).into()),
-        Column::new("MATCHED", |it, _| it.counts.matched.into()),
-        Column::new("CHANGED", |it, _| it.counts.changed.into()),
-        Column::wide("SKIPPED", |it, _| it.counts.skipped.into()),
-        Column::wide("FAILED", |it, _| it.counts.failed.into()),
+        Column::new("STATE", |it, _| show::state(it).into()),
+        Column::new("MATCHED", |it, _| it.figures.unwrap_or_default().matched.into()),
+        Column::new("CHANGED", |it, _| it.figures.unwrap_or_default().changed.into()),
+        Column::wide("SKIPPED", |it, _| it.figures.unwrap_or_default().skipped.into()),
+        Column::wide("FAILED", |it, _| it.figures.unwrap_or_default().failed.into()),
         Column::new("STARTED", |it, style| style.optional_time(it.started_at).into()),
         Column::wide("BY", |it, _| Cell::from(&it.started_by)),
         Column::wide("FILTER", |it, _| Cell::from(&it.filter)),
@@ -48,6 +49,6 @@ impl Row for Operation {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("Operation", &output::operation(self))
+        output::to_json("Operation", self)
     }
 }

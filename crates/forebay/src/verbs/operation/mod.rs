@@ -5,6 +5,7 @@ mod list;
 mod show;
 
 use clap::{Args, Subcommand};
+use forebay_client::v1::SetOperationRateRequest;
 
 use flags::{Cancel, Get, List, Rate, Watch};
 
@@ -43,12 +44,12 @@ impl OperationCommand {
         match self.verb {
             OperationVerb::List(flags) => list::run(&flags).await,
             OperationVerb::Get(Get { one: flags }) => {
-                let operation = flags.connection.client().await?.operation(&flags.operation, None).await?;
-                print_one(&operation, &flags.format)
+                let client = flags.connection.client().await?;
+                print_one(&follow::look(&client, &flags.operation, None).await?, &flags.format)
             }
             OperationVerb::Watch(Watch { one: flags }) => {
                 let client = flags.connection.client().await?;
-                let operation = client.operation(&flags.operation, None).await?;
+                let operation = follow::look(&client, &flags.operation, None).await?;
                 let mut interrupts = Interrupts::new()?;
                 let ended = follow::to_the_end(&client, operation, &flags.format, &mut interrupts).await?;
                 print_one(&ended, &flags.format)?;
@@ -56,11 +57,18 @@ impl OperationCommand {
             }
             OperationVerb::Cancel(Cancel { one: flags }) => {
                 let client = flags.connection.client().await?;
-                print_one(&client.cancel_operation(&flags.operation).await?, &flags.format)
+                print_one(&follow::cancel(&client, &flags.operation).await?, &flags.format)
             }
             OperationVerb::Rate(flags) => {
                 let client = flags.connection.client().await?;
-                print_one(&client.set_operation_rate(&flags.operation, flags.rate).await?, &flags.format)
+                let request = SetOperationRateRequest {
+                    namespace: client.namespace().to_owned(),
+                    operation_id: flags.operation,
+                    rate_per_second: flags.rate,
+                    request_id: client.request_id(),
+                };
+                let changed = client.ask(request).await?.operation;
+                print_one(&changed.unwrap_or_default(), &flags.format)
             }
         }
     }

@@ -8,8 +8,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
-use forebay_client::{AppliedSettings, ChangeNote, SettingsDocument, SettingsEntry};
-use forebay_proto::v1;
+use forebay_client::v1::{ApplySettingsRequest, ApplySettingsResponse, ExportSettingsResponse};
 
 use super::differences;
 use crate::{
@@ -74,28 +73,34 @@ struct Document {
 }
 
 impl Document {
-    fn read(&self) -> Result<SettingsDocument, Failure> {
+    fn read(&self) -> Result<ApplySettingsRequest, Failure> {
         let name = self.file.display();
         let text = match self.file.as_os_str() == "-" {
             true => text(io::stdin().lock()),
             false => fs::File::open(&self.file).map_err(anyhow::Error::from).and_then(text),
         }
         .with_context(|| format!("cannot read {name}"))?;
-        let read: v1::ExportSettingsResponse = output::from_json("ExportSettingsResponse", &text)
+        let read: ExportSettingsResponse = output::from_json("ExportSettingsResponse", &text)
             .with_context(|| format!("{name} is not a document of settings"))?;
         if !read.next_page_token.is_empty() {
             let why =
                 "is one page of several: its nextPageToken is set, and what is on the other pages is missing";
             return Err(Failure::new(format!("{name} {why}; `forebay settings export` prints all of them")));
         }
-        let entries = read.entries.into_iter().map(SettingsEntry::from).collect();
-        Ok(SettingsDocument { entries, keep_others: self.keep_others, version: None })
+        let (entries, keep_others) = (read.entries, self.keep_others);
+        Ok(ApplySettingsRequest { entries, keep_others, ..Default::default() })
     }
 
     /// What it would change.
-    async fn differences(&self, document: SettingsDocument) -> Result<AppliedSettings, Failure> {
-        let note = ChangeNote { reason: String::new(), dry_run: true };
-        Ok(self.connection.client().await?.apply_settings(document, note).await?)
+    async fn differences(&self, document: ApplySettingsRequest) -> Result<ApplySettingsResponse, Failure> {
+        self.apply(ApplySettingsRequest { dry_run: true, ..document }).await
+    }
+
+    /// Has a node apply it, in one change or not at all.
+    async fn apply(&self, document: ApplySettingsRequest) -> Result<ApplySettingsResponse, Failure> {
+        let client = self.connection.client().await?;
+        let (namespace, request_id) = (client.namespace().to_owned(), client.request_id());
+        Ok(client.ask(ApplySettingsRequest { namespace, request_id, ..document }).await?)
     }
 }
 
@@ -135,9 +140,8 @@ impl Apply {
             let changed = would.differences.len() - removed;
             confirm(&format!("Settings of {changed} names will be set, and those of {removed} removed."))?;
         }
-        let document = SettingsDocument { version: Some(would.version), ..document };
-        let note = ChangeNote { reason, dry_run: false };
-        let applied = flags.connection.client().await?.apply_settings(document, note).await?;
+        let document = ApplySettingsRequest { version: Some(would.version), reason, ..document };
+        let applied = flags.apply(document).await?;
         differences::print(&applied, &flags.format)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use forebay_client::{AppliedSettings, SettingsDifference};
+use forebay_client::v1::{ApplySettingsResponse, SettingsDifference};
 
 use crate::{
     failure::Failure,
@@ -11,11 +11,10 @@ use crate::{
 };
 
 /// Prints them.
-pub fn print(applied: &AppliedSettings, format: &Format) -> Result<(), Failure> {
+pub fn print(applied: &ApplySettingsResponse, format: &Format) -> Result<(), Failure> {
     match format.output {
         Output::Json | Output::Jsonl => {
-            let differences = applied.differences.iter().map(output::settings_difference);
-            let rows = differences.map(|it| output::to_json("SettingsDifference", &it));
+            let rows = applied.differences.iter().map(|it| output::to_json("SettingsDifference", it));
             let rest = vec![("version", applied.version.to_string().into())];
             let rows = rows.collect::<anyhow::Result<Vec<_>>>()?;
             return output::print_json(format.output, "differences", rows, rest);

@@ -1,8 +1,7 @@
 //! `forebay settings export`
 
 use clap::Args;
-use forebay_client::SettingsEntry;
-use forebay_proto::v1;
+use forebay_client::v1::{ExportSettingsRequest, SettingsEntry};
 
 use crate::{
     failure::{Failure, Status},
@@ -33,13 +32,14 @@ impl Export {
             // Entries of another version would not fit to those before them, so the list ends there.
             let (mut version, mut is_whole) = (None, true);
             let pages = pages::collect(u32::MAX, async |page_size, page_token| {
-                let page = client.export_settings(page_size, page_token).await?;
+                let namespace = client.namespace().to_owned();
+                let page = client.ask(ExportSettingsRequest { namespace, page_size, page_token }).await?;
                 is_whole = *version.get_or_insert(page.version) == page.version;
-                Ok((page.entries, page.next.filter(|_| is_whole)))
+                Ok((page.entries, if is_whole { page.next_page_token } else { String::new() }))
             });
             let (entries, _) = pages.await?;
             if is_whole {
-                return print(entries);
+                return print(&entries);
             }
         }
         let why = "the settings change again and again: try it later";
@@ -47,8 +47,7 @@ impl Export {
     }
 }
 
-fn print(entries: Vec<SettingsEntry>) -> Result<(), Failure> {
-    let entries = entries.into_iter().map(v1::SettingsEntry::from);
-    let entries = entries.map(|entry| output::to_json("SettingsEntry", &entry));
+fn print(entries: &[SettingsEntry]) -> Result<(), Failure> {
+    let entries = entries.iter().map(|entry| output::to_json("SettingsEntry", entry));
     output::print_json(Output::Json, "entries", entries.collect::<anyhow::Result<Vec<_>>>()?, Vec::new())
 }

@@ -1,6 +1,7 @@
 //! `forebay shard add`
 
 use clap::Args;
+use forebay_client::v1;
 use forebay_node::cluster::{self, Servers};
 
 use crate::{
@@ -33,7 +34,14 @@ impl Add {
                 (id.map(|id| id.0), if is_new { "; its schema was made" } else { "; its schema was there" })
             }
             By::Node(client) => {
-                let added = client.add_shard(&self.url, note).await?;
+                let request = v1::AddShardRequest {
+                    url: self.url,
+                    request_id: client.request_id(),
+                    reason: note.reason,
+                    dry_run: note.dry_run,
+                };
+                let added = client.ask(request).await?.shard;
+                // Tried without effect, it has no number yet.
                 (added.map(|shard| shard.id).filter(|id| *id > 0), "")
             }
         };

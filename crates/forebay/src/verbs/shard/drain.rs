@@ -1,6 +1,7 @@
 //! `forebay shard drain`
 
 use clap::Args;
+use forebay_client::v1;
 use forebay_node::cluster;
 
 use crate::{
@@ -34,7 +35,13 @@ impl Drain {
             By::Config(config) => {
                 cluster::drain_shard(&config, shard, !undo, note.dry_run).await.map_err(failed)?;
             }
-            By::Node(client) => drop(client.drain_shard(shard, undo, note).await?),
+            By::Node(client) => {
+                let request_id = client.request_id();
+                let (reason, dry_run) = (note.reason, note.dry_run);
+                client
+                    .ask(v1::DrainShardRequest { shard_id: shard, undo, request_id, reason, dry_run })
+                    .await?;
+            }
         }
         self.change.confirm(&match self.undo {
             false => {

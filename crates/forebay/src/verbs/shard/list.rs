@@ -1,7 +1,7 @@
 //! `forebay shard list`
 
 use clap::Args;
-use forebay_client::Shard;
+use forebay_client::v1::{Shard, ShardState};
 use serde_json::Value;
 
 use crate::{
@@ -38,7 +38,8 @@ impl Row for Shard {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("SHARD", |shard, _| shard.id.into()),
         Column::new("STATE", |shard, _| {
-            Cell::toned(shard.state, if shard.state == "active" { Tone::Good } else { Tone::Warn })
+            let tone = if shard.state() == ShardState::Active { Tone::Good } else { Tone::Warn };
+            Cell::toned(output::word(shard.state().as_str_name(), "SHARD_STATE_"), tone)
         }),
         Column::new("OWNER", |shard, _| match shard.owner.as_str() {
             "" => Cell::toned("-", Tone::Bad),
@@ -62,6 +63,6 @@ impl Row for Shard {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("Shard", &output::shard(self))
+        output::to_json("Shard", self)
     }
 }

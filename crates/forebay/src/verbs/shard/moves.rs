@@ -1,6 +1,7 @@
 //! `forebay shard move` and `forebay shard unpin`
 
 use clap::Args;
+use forebay_client::v1;
 use forebay_node::cluster;
 
 use crate::{
@@ -63,7 +64,14 @@ async fn assign(change: &Change, shard: u32, node: Option<&str>) -> Result<Strin
             Ok(pinned.map_err(failed)?.to_string())
         }
         By::Node(client) => {
-            let moved = client.move_shard(shard, node, note).await?;
+            let request = v1::MoveShardRequest {
+                shard_id: shard,
+                node: node.unwrap_or_default().to_owned(),
+                request_id: client.request_id(),
+                reason: note.reason,
+                dry_run: note.dry_run,
+            };
+            let moved = client.ask(request).await?.shard;
             Ok(node.map(str::to_owned).or(moved.map(|it| it.wished_owner)).unwrap_or_default())
         }
     }

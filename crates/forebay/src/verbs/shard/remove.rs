@@ -1,6 +1,7 @@
 //! `forebay shard remove`
 
 use clap::Args;
+use forebay_client::v1;
 use forebay_node::cluster;
 
 use crate::{
@@ -34,7 +35,13 @@ impl Remove {
             By::Config(config) => {
                 cluster::remove_shard(&config, shard, lost, note.dry_run).await.map_err(failed)?;
             }
-            By::Node(client) => drop(client.remove_shard(shard, lost, note).await?),
+            By::Node(client) => {
+                let request_id = client.request_id();
+                let (reason, dry_run) = (note.reason, note.dry_run);
+                client
+                    .ask(v1::RemoveShardRequest { shard_id: shard, lost, request_id, reason, dry_run })
+                    .await?;
+            }
         }
         self.change.confirm(&match self.lost {
             false => format!("shard {shard} was removed"),

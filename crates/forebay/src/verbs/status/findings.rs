@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use forebay_client::{OperationShard, Side, TopicFigures};
+use forebay_client::v1::{NodeState, OperationShard, PrincipalKind, ShardState, Side, Topic};
+use forebay_proto::time::from_timestamp;
 use forebay_types::is_loopback;
 
 use super::picture::{Picture, TOPICS_MAX};
@@ -65,9 +66,9 @@ fn shards(seen: &Picture) -> Vec<Finding> {
     let wrong = shards.filter_map(|shard| {
         let (id, trouble) = (shard.id, &shard.trouble);
         let because = if trouble.is_empty() { String::new() } else { format!(": {trouble}") };
-        let what = match (shard.owner.as_str(), shard.state) {
+        let what = match (shard.owner.as_str(), shard.state()) {
             ("", _) => format!("no node serves shard {id}{because}"),
-            (_, "offline") => format!("shard {id} is offline{because}"),
+            (_, ShardState::Offline) => format!("shard {id} is offline{because}"),
             _ if trouble.is_empty() => return None,
             (owner, _) => format!("shard {id} of {owner}{because}"),
         };
@@ -78,7 +79,7 @@ fn shards(seen: &Picture) -> Vec<Finding> {
 }
 
 fn nodes(seen: &Picture) -> Vec<Finding> {
-    let silent = seen.nodes.iter().filter(|node| node.state == "silent");
+    let silent = seen.nodes.iter().filter(|node| node.state() == NodeState::Silent);
     let wrong = silent.map(|node| {
         let what = format!("node {} is silent and owns {} shards", node.name, node.shards);
         finding(Severity::Warning, "node_silent", what, "forebay node list")
@@ -93,9 +94,10 @@ fn namespace_flag(seen: &Picture, namespace: &str) -> String {
 
 fn old_items(seen: &Picture) -> Vec<Finding> {
     let wrong = seen.old.iter().filter_map(|topic| {
-        let age = output::span(seen.now.since(topic.oldest_ready_at?));
-        let TopicFigures { topic: name, ready, leased, waiting, .. } = topic;
-        let paused = topic.pauses.iter().find(|pause| pause.side == Some(Side::Dequeue));
+        let age = output::span(seen.now.since(from_timestamp(topic.oldest_ready_at?)));
+        let Topic { topic: name, ready_count: ready, .. } = topic;
+        let (leased, waiting) = (topic.leased_count, topic.waiting_calls);
+        let paused = topic.pauses.iter().find(|pause| pause.side() == Side::Dequeue);
         let (severity, but) = match (leased, waiting) {
             _ if let Some(pause) = paused => (Severity::Warning, paused_by(&pause.by)),
             (0, 0) => (Severity::Critical, "nobody takes any".to_owned()),
@@ -124,12 +126,12 @@ fn incomplete(seen: &Picture) -> Vec<Finding> {
 
 fn dead_letters(seen: &Picture) -> Vec<Finding> {
     let more = if seen.dead.len() >= TOPICS_MAX { " or more" } else { "" };
-    let mut by_namespace: BTreeMap<&str, Vec<&TopicFigures>> = BTreeMap::new();
+    let mut by_namespace: BTreeMap<&str, Vec<&Topic>> = BTreeMap::new();
     for topic in &seen.dead {
         by_namespace.entry(&topic.namespace).or_default().push(topic);
     }
     let wrong = by_namespace.into_iter().map(|(namespace, topics)| {
-        let sum: u64 = topics.iter().map(|topic| topic.dead).sum();
+        let sum: u64 = topics.iter().map(|topic| topic.dead_count).sum();
         let first = topics.first().map_or("", |topic| &topic.topic);
         let what = match topics.len() {
             1 => format!("{first}: {sum} dead letters"),
@@ -145,7 +147,7 @@ fn operations(seen: &Picture) -> Vec<Finding> {
     let wrong = seen.stuck.iter().map(|operation| {
         let left = operation.shards.iter().filter(|shard| !shard.ended);
         let left: Vec<String> = left.take(5).map(|OperationShard { shard, .. }| shard.to_string()).collect();
-        let kind = output::kind_name(operation.kind);
+        let kind = output::word(operation.kind().as_str_name(), "OPERATION_KIND_");
         let what =
             format!("nothing happens in a {kind} of {}; left: shards {}", operation.topic, left.join(", "));
         let look = format!("forebay operation get {}", operation.id);
@@ -158,7 +160,7 @@ fn insecure(seen: &Picture) -> Vec<Finding> {
     let mut wrong = Vec::new();
     let nodes = seen.nodes.iter().map(|node| node.clients_address.as_str());
     let others_reach = nodes.chain(seen.plain.iter().map(String::as_str)).find(|addr| !is_loopback(addr));
-    if let (true, Some(addr)) = (seen.caller.kind == "anyone", others_reach) {
+    if let (true, Some(addr)) = (seen.caller.kind() == PrincipalKind::Anyone, others_reach) {
         let what = format!("whoever reaches {addr} may do everything: there is no access control");
         wrong.push(finding(Severity::Warning, "no_access_control", what, "forebay token create --help"));
     }
@@ -171,11 +173,12 @@ fn insecure(seen: &Picture) -> Vec<Finding> {
 
 fn token(seen: &Picture) -> Vec<Finding> {
     let Some(ends) = seen.caller.ends_at else { return Vec::new() };
-    let left = ends.since(seen.now);
+    let left = from_timestamp(ends).since(seen.now);
     if left > TOKEN_ENDS_SOON {
         return Vec::new();
     }
-    let what = format!("the {} that is shown ends in {}", seen.caller.kind, output::span(left));
+    let kind = output::word(seen.caller.kind().as_str_name(), "PRINCIPAL_KIND_");
+    let what = format!("the {kind} that is shown ends in {}", output::span(left));
     vec![finding(Severity::Warning, "token_ends", what, "forebay whoami")]
 }
 

@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use forebay_client::{
-    Caller, Client, Code, Error, Node, Operation, OperationState, Shard, Timestamp, TopicFigures,
-    TopicListQuery,
+    Client, Code, Error, Timestamp,
+    v1::{
+        ListOperationsRequest, ListTopicsRequest, Node, NodeState, Operation, OperationState, Shard, Topic,
+        WhoAmIRequest, WhoAmIResponse,
+    },
 };
-use forebay_types::{Clock as _, SystemClock};
+use forebay_proto::time::from_timestamp;
+use forebay_types::{ALL_NAMESPACES, Clock as _, SystemClock};
 use futures_util::future::{join, join_all};
 
 use super::flags::Status;
-use crate::failure::Failure;
+use crate::{failure::Failure, verbs::follow};
 
 /// Topics of each kind that are asked for.
 pub const TOPICS_MAX: usize = 100;
@@ -26,15 +30,15 @@ pub struct Picture {
     /// The addresses that are called without TLS.
     pub plain: Vec<String>,
     /// As whom.
-    pub caller: Caller,
+    pub caller: WhoAmIResponse,
     /// The nodes.
     pub nodes: Vec<Node>,
     /// The shards. `None`: the caller may not see them.
     pub shards: Option<Vec<Shard>>,
     /// Topics with an old ready item, the oldest first.
-    pub old: Vec<TopicFigures>,
+    pub old: Vec<Topic>,
     /// Topics with dead letters, those with the most first.
-    pub dead: Vec<TopicFigures>,
+    pub dead: Vec<Topic>,
     /// Shards that could not be asked for topics.
     pub incomplete: Vec<u32>,
     /// Operations in which nothing happens.
@@ -50,7 +54,7 @@ impl Picture {
     pub fn live_nodes(&self) -> Option<(usize, usize)> {
         // Who may not see the shards is told only how to reach nodes.
         self.shards.as_ref()?;
-        let live = self.nodes.iter().filter(|node| node.state != "silent").count();
+        let live = self.nodes.iter().filter(|node| node.state() != NodeState::Silent).count();
         Some((live, self.nodes.len()))
     }
 
@@ -63,19 +67,19 @@ impl Picture {
 
 /// Looks.
 pub async fn take(client: &Client, flags: &Status) -> Result<Picture, Failure> {
-    let caller = client.who_am_i().await?;
+    let caller = client.ask(WhoAmIRequest {}).await?;
     let mut not_seen = Vec::new();
     let nodes = client.nodes().await?;
     let shards = allowed(client.shards().await, "nodes and shards", &mut not_seen)?;
     let list = |filter: String, order: &str| {
-        let query = TopicListQuery {
-            all_namespaces: flags.all_namespaces,
+        let request = ListTopicsRequest {
+            namespace: if flags.all_namespaces { ALL_NAMESPACES } else { client.namespace() }.to_owned(),
             filter,
             order_by: order.to_owned(),
             page_size: TOPICS_MAX as u32,
-            page_token: String::new(),
+            ..Default::default()
         };
-        client.list_topics(query)
+        client.ask(request)
     };
     let (old, dead) = join(
         list(format!("ready_age > {}s", flags.age.as_secs()), "-oldest"),
@@ -118,15 +122,17 @@ fn allowed<T>(
 
 /// Operations in which nothing happens for a few seconds, though they are not waiting for their turn.
 async fn stuck(client: &Client, now: Timestamp) -> Result<Vec<Operation>, Error> {
-    let list = client.operations(TOPICS_MAX as u32, String::new()).await?;
+    let (namespace, page_size) = (client.namespace().to_owned(), TOPICS_MAX as u32);
+    let request = ListOperationsRequest { namespace, page_size, ..Default::default() };
+    let list = client.ask(request).await?;
     let is_suspect = |it: &Operation| {
-        matches!(it.state, OperationState::Running | OperationState::Cancelling)
-            && it.started_at.is_some_and(|at| now.since(at) > BEGINNING)
+        matches!(it.state(), OperationState::Running | OperationState::Cancelling)
+            && it.started_at.is_some_and(|at| now.since(from_timestamp(at)) > BEGINNING)
     };
     let suspects = list.operations.into_iter().filter(is_suspect).take(OPERATIONS_MAX);
     let looks = suspects.map(async |before| {
-        let after = client.operation(&before.id, Some(before.version)).await?;
-        Ok((after.version == before.version && !after.state.has_ended()).then_some(after))
+        let after = follow::look(client, &before.id, Some(before.version)).await?;
+        Ok((after.version == before.version && !follow::has_ended(&after)).then_some(after))
     });
     let looked = join_all(looks).await.into_iter().collect::<Result<Vec<_>, Error>>()?;
     Ok(looked.into_iter().flatten().collect())

@@ -93,7 +93,8 @@ async fn make(flags: flags::Create) -> Result<(), Failure> {
         return show(&format!("token {} is in {}", token.id(), path.display()), &token.reveal(), out);
     }
     let made = node::create(flags).await?;
-    show(&format!("token {} is in the catalog", made.token.id), &made.secret, out)
+    let id = made.token.unwrap_or_default().id;
+    show(&format!("token {id} is in the catalog"), &made.secret, out)
 }
 
 /// Writes a token with all rights into the catalog.

@@ -1,7 +1,8 @@
 //! Tokens of the catalog, through a node.
 
 use forebay_access::{Grant, Namespaces};
-use forebay_client::{NewToken, TokenInfo, TokenWithSecret};
+use forebay_client::v1;
+use forebay_proto::time::{from_timestamp, to_duration};
 use forebay_types::{ALL_NAMESPACES, Clock as _, SystemClock};
 use serde_json::Value;
 
@@ -13,25 +14,27 @@ use crate::{
 };
 
 /// Has a node make a token.
-pub async fn create(flags: flags::Create) -> Result<TokenWithSecret, Failure> {
+pub async fn create(flags: flags::Create) -> Result<v1::CreateTokenResponse, Failure> {
     let servers = &flags.connection.servers;
     let namespace = match (servers.given_namespace(), common(&flags.grants)) {
         (Some(given), _) => given,
         (None, Some(common)) => common,
         (None, None) => servers.namespace()?,
     };
-    let grant = |grant: &Grant| forebay_client::Grant {
+    let grant = |grant: &Grant| v1::Grant {
         namespaces: grant.namespaces.to_string(),
         scopes: grant.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
     };
-    let new = NewToken {
+    let client = flags.connection.client().await?;
+    let request = v1::CreateTokenRequest {
         namespace,
         name: flags.name,
         grants: flags.grants.iter().map(grant).collect(),
-        lifetime: flags.ends,
+        lifetime: flags.ends.map(to_duration),
         reason: flags.reason,
+        request_id: client.request_id(),
     };
-    Ok(flags.connection.client().await?.create_token(new).await?)
+    Ok(client.ask(request).await?)
 }
 
 /// What all grants name, if they name the same.
@@ -49,8 +52,9 @@ pub async fn list(flags: &flags::List) -> Result<(), Failure> {
     let namespace = flags.connection.servers.namespace()?;
     let client = flags.connection.client().await?;
     let pages = pages::collect(flags.limit, async |page_size, page_token| {
-        let page = client.tokens(&namespace, page_size, page_token).await?;
-        Ok((page.tokens, page.next))
+        let namespace = namespace.clone();
+        let page = client.ask(v1::ListTokensRequest { namespace, page_size, page_token }).await?;
+        Ok((page.tokens, page.next_page_token))
     });
     let (tokens, next) = pages.await?;
     List::up_to("tokens", &tokens, &next).print(flags.format.output, &flags.format.look)
@@ -60,26 +64,39 @@ pub async fn list(flags: &flags::List) -> Result<(), Failure> {
 pub async fn rotate(flags: &flags::Rotate) -> Result<String, Failure> {
     let namespace = flags.connection.servers.namespace()?;
     let client = flags.connection.client().await?;
-    let rotated = client.rotate_token(&namespace, flags.id.as_str(), flags.overlap, &flags.reason).await?;
-    Ok(rotated.secret)
+    let request = v1::RotateTokenRequest {
+        namespace,
+        token_id: flags.id.to_string(),
+        overlap: Some(to_duration(flags.overlap)),
+        reason: flags.reason.clone(),
+        request_id: client.request_id(),
+    };
+    // Asked again, it would be rotated again, and the first new secret would be lost.
+    Ok(client.ask_once(request).await?.secret)
 }
 
 /// Has a node revoke a token. Returns how many descend from it, or did.
 pub async fn revoke(flags: &flags::Revoke) -> Result<u32, Failure> {
     let namespace = flags.connection.servers.namespace()?;
     let client = flags.connection.client().await?;
-    let revoked = client.revoke_token(&namespace, flags.id.as_str(), &flags.reason, flags.with_descendants);
-    Ok(revoked.await?.descendants)
+    let request = v1::RevokeTokenRequest {
+        namespace,
+        token_id: flags.id.to_string(),
+        reason: flags.reason.clone(),
+        request_id: client.request_id(),
+        with_descendants: flags.with_descendants,
+    };
+    Ok(client.ask(request).await?.descendants)
 }
 
-impl Row for TokenInfo {
+impl Row for v1::Token {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("ID", |it, _| Cell::from(&it.id)),
         Column::new("STATE", |it, _| {
             let now = SystemClock::default().wall();
             match it.ends_at {
                 _ if it.revoked_at.is_some() => Cell::toned("revoked", Tone::Warn),
-                Some(ends) if ends <= now => Cell::toned("ended", Tone::Warn),
+                Some(ends) if from_timestamp(ends) <= now => Cell::toned("ended", Tone::Warn),
                 _ => Cell::toned("valid", Tone::Good),
             }
         }),
@@ -101,7 +118,7 @@ impl Row for TokenInfo {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("Token", &output::token(self))
+        output::to_json("Token", self)
     }
 }
 

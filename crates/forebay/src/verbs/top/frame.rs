@@ -1,6 +1,10 @@
 //! What is on the screen: only what is known, and since when.
 
-use forebay_client::{Rates, Timestamp, TopicFigures, TopicReport};
+use forebay_client::{
+    Timestamp,
+    v1::{GetTopicResponse, Rates, Topic},
+};
+use forebay_proto::time::from_timestamp;
 
 use super::{seen::Seen, view::View};
 use crate::{
@@ -18,9 +22,9 @@ pub struct Frame {
     /// Names have their namespaces.
     all_namespaces: bool,
     /// The topics, in the order of the server.
-    topics: Vec<TopicFigures>,
+    topics: Vec<Topic>,
     /// One of them alone.
-    report: Option<Box<TopicReport>>,
+    report: Option<Box<GetTopicResponse>>,
     /// When the last answer came, by the clock of this machine.
     asked: Option<Timestamp>,
     /// Shards that could not be asked.
@@ -64,8 +68,8 @@ impl Frame {
         self.error = Some(why);
     }
 
-    fn name(&self, topic: &TopicFigures) -> String {
-        let TopicFigures { namespace, topic, .. } = topic;
+    fn name(&self, topic: &Topic) -> String {
+        let Topic { namespace, topic, .. } = topic;
         if self.all_namespaces { format!("{namespace}/{topic}") } else { topic.clone() }
     }
 
@@ -93,8 +97,8 @@ impl Frame {
     /// The sums over the topics of the page.
     fn sums(&self, style: &Style) -> String {
         let Some(wall) = self.asked else { return "asking ...".to_owned() };
-        let sum = |figure: fn(&TopicFigures) -> u64| self.topics.iter().map(figure).sum::<u64>();
-        let oldest = self.topics.iter().filter_map(|topic| topic.oldest_ready_at).min();
+        let sum = |figure: fn(&Topic) -> u64| self.topics.iter().map(figure).sum::<u64>();
+        let oldest = self.topics.iter().filter_map(|topic| topic.oldest_ready_at).map(from_timestamp).min();
         let known = self.topics.iter().any(|topic| topic.rates.is_some());
         let rate = |which: fn(&Rates) -> f64| {
             let sum: f64 = self.topics.iter().filter_map(|topic| topic.rates.as_ref()).map(which).sum();
@@ -104,10 +108,10 @@ impl Frame {
             "{}  topics {}  ready {}  leased {}  scheduled {}  dead {}  in {}  out {}  failed {}  oldest {}",
             Style::iso().time(wall).get(11..19).unwrap_or_default(),
             self.topics.len(),
-            sum(|it| it.ready),
-            sum(|it| it.leased),
-            sum(|it| it.scheduled),
-            sum(|it| it.dead),
+            sum(|it| it.ready_count),
+            sum(|it| it.leased_count),
+            sum(|it| it.scheduled_count),
+            sum(|it| it.dead_count),
             rate(|it| it.enqueued),
             rate(|it| it.delivered),
             rate(|it| it.failed),
@@ -132,8 +136,14 @@ impl Frame {
         for topic in &self.topics {
             let name = self.name(topic);
             let rates: [fn(&Rates) -> f64; 3] = [|it| it.enqueued, |it| it.delivered, |it| it.failed];
-            let rates = rates.map(|which| rate(topic.rates, which));
-            let counts = [topic.ready, topic.leased, topic.scheduled, topic.dead, topic.waiting];
+            let rates = rates.map(|which| rate(topic.rates.as_ref(), which));
+            let counts = [
+                topic.ready_count,
+                topic.leased_count,
+                topic.scheduled_count,
+                topic.dead_count,
+                topic.waiting_calls,
+            ];
             let first = [Cell::from(name), style.optional_time(topic.oldest_ready_at).into()];
             table.row(first.into_iter().chain(counts.map(Cell::from)).chain(rates));
         }
@@ -148,39 +158,27 @@ pub fn line_of(place: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use forebay_client::{Percentiles, TopicSettings};
+    use forebay_proto::time::to_timestamp;
 
     use super::*;
 
-    fn topic(name: &str, ready: u64, dead: u64) -> TopicFigures {
-        TopicFigures {
+    fn topic(name: &str, ready_count: u64, dead_count: u64) -> Topic {
+        Topic {
             namespace: "n".to_owned(),
             topic: name.to_owned(),
-            ready,
-            leased: 1,
-            scheduled: 0,
-            dead,
-            oldest_ready_at: Some(Timestamp::from_micros(1_000_000)),
-            next_due_at: None,
-            waiting: 2,
-            pauses: Vec::new(),
-            settings: TopicSettings::default(),
-            settings_version: 0,
-            counts: None,
+            ready_count,
+            leased_count: 1,
+            dead_count,
+            oldest_ready_at: Some(to_timestamp(at(1))),
+            waiting_calls: 2,
             rates: Some(Rates {
-                window: Duration::from_secs(10),
                 enqueued: 12.0,
                 delivered: 9.5,
                 acked: 9.0,
                 failed: 0.5,
-                dead_lettered: 0.0,
+                ..Default::default()
             }),
-            wait: Percentiles::default(),
-            handling: Percentiles::default(),
-            last_delivery_at: None,
-            last_ack_at: None,
+            ..Default::default()
         }
     }
 

@@ -1,6 +1,10 @@
 //! What is asked of a server for a frame: one call.
 
-use forebay_client::{Client, Error, TopicFigures, TopicListQuery, TopicReport};
+use forebay_client::{
+    Client, Error,
+    v1::{GetTopicRequest, GetTopicResponse, ListTopicsRequest, Topic as Figures},
+};
+use forebay_types::ALL_NAMESPACES;
 
 use super::view::View;
 
@@ -10,23 +14,25 @@ const TOPICS_MAX: u32 = 100;
 /// What was asked for and answered.
 pub enum Seen {
     /// The topics.
-    Topics(Vec<TopicFigures>, Vec<u32>),
+    Topics(Vec<Figures>, Vec<u32>),
     /// One of them.
-    Topic(Box<TopicReport>),
+    Topic(Box<GetTopicResponse>),
 }
 
 /// One call.
 pub async fn ask(client: Client, view: View) -> Result<Seen, Error> {
     if let Some(topic) = view.open() {
-        return client.topic(topic).await.map(|report| Seen::Topic(Box::new(report)));
+        let (namespace, topic) = (client.namespace().to_owned(), topic.to_owned());
+        let report = client.ask(GetTopicRequest { namespace, topic }).await?;
+        return Ok(Seen::Topic(Box::new(report)));
     }
-    let query = TopicListQuery {
-        all_namespaces: view.all_namespaces(),
+    let request = ListTopicsRequest {
+        namespace: if view.all_namespaces() { ALL_NAMESPACES } else { client.namespace() }.to_owned(),
         filter: view.query(),
         order_by: view.order().to_owned(),
         page_size: TOPICS_MAX,
-        page_token: String::new(),
+        ..Default::default()
     };
-    let list = client.list_topics(query).await?;
+    let list = client.ask(request).await?;
     Ok(Seen::Topics(list.topics, list.incomplete_shards))
 }

@@ -1,15 +1,14 @@
 //! `forebay topic delete`
 
 use clap::Args;
-use forebay_client::TopicFigures;
-use forebay_proto::v1;
+use forebay_client::v1::{DeleteTopicRequest, DeleteTopicResponse};
 use serde_json::Value;
 
 use super::pause::named;
 use crate::{
     failure::Failure,
     output::{self, Format, One, Style, Table},
-    verbs::{connection::Connection, note::Note, removed},
+    verbs::{connection::Connection, note::Note, removed, settings::of_topic},
 };
 
 /// The flags.
@@ -40,35 +39,41 @@ pub struct Delete {
     note: Note,
 }
 
-/// A topic that was removed, and the operation that removes its items.
-struct Deleted(TopicFigures, Option<String>);
-
 impl Delete {
     /// Removes the settings and the pauses of the topic.
     pub async fn run(self) -> Result<(), Failure> {
         let topic = named(&self.topic)?;
         self.items.confirm(&format!("Topic {}", output::visible(topic)), self.note.dry_run)?;
         let client = self.connection.client().await?;
-        let (removed, operation) = client.delete_topic(topic, self.items.force, self.note.into()).await?;
-        output::print_one(&Deleted(removed, operation), &self.format)
+        let force = self.items.force;
+        let request = DeleteTopicRequest {
+            namespace: client.namespace().to_owned(),
+            topic: topic.to_owned(),
+            force,
+            // The call is repeated where its answer is lost.
+            request_id: if force { client.request_id() } else { String::new() },
+            reason: self.note.reason,
+            dry_run: self.note.dry_run,
+        };
+        output::print_one(&client.ask(request).await?, &self.format)
     }
 }
 
-impl One for Deleted {
+impl One for DeleteTopicResponse {
     fn name(&self) -> String {
-        self.0.topic.clone()
+        self.topic.as_ref().map(|topic| topic.topic.clone()).unwrap_or_default()
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        let message = v1::DeleteTopicResponse {
-            topic: Some(output::topic(&self.0)),
-            operation_id: self.1.clone().unwrap_or_default(),
-        };
-        output::to_json("DeleteTopicResponse", &message)
+        output::to_json("DeleteTopicResponse", self)
     }
 
     fn table(&self, style: &Style) -> Table {
-        let own: Vec<_> = self.0.pauses.iter().filter(|pause| !pause.of_namespace).cloned().collect();
-        removed::table("TOPIC", &self.0.topic, &self.0.settings, &own, self.1.as_slice(), style)
+        let topic = self.topic.clone().unwrap_or_default();
+        let own: Vec<_> = topic.pauses.iter().filter(|pause| !pause.of_namespace).cloned().collect();
+        let operations: Vec<_> =
+            Some(self.operation_id.clone()).into_iter().filter(|id| !id.is_empty()).collect();
+        let settings = of_topic(topic.settings.as_ref());
+        removed::table("TOPIC", &topic.topic, &settings, &own, &operations, style)
     }
 }

@@ -1,6 +1,7 @@
 //! `forebay topic explain`
 
 use clap::Args;
+use forebay_client::v1;
 
 use crate::{
     failure::Failure,
@@ -29,7 +30,9 @@ pub struct Explain {
 impl Explain {
     /// Says why items of the topic are not delivered.
     pub async fn run(self) -> Result<(), Failure> {
-        let explained = self.connection.client().await?.explain_topic(&self.topic).await?;
-        explained::print(explained, &self.format)
+        let client = self.connection.client().await?;
+        let (namespace, topic) = (client.namespace().to_owned(), self.topic);
+        let answer = client.ask(v1::ExplainTopicRequest { namespace, topic }).await?;
+        explained::print(&answer.blockers, answer.incomplete_shards, &self.format)
     }
 }

@@ -1,49 +1,58 @@
 //! `forebay topic get`
 
-use forebay_client::TopicReport;
+use forebay_client::v1::{GetTopicRequest, GetTopicResponse};
 use serde_json::Value;
 
 use super::flags::Get;
 use crate::{
     failure::Failure,
     output::{self, Cell, One, Style, Table},
-    verbs::{flow, pauses::side_name, settings},
+    verbs::{
+        flow,
+        pauses::side_name,
+        settings::{self, of_topic},
+    },
 };
 
 /// Shows a topic.
 pub async fn run(flags: &Get) -> Result<(), Failure> {
-    let report = flags.connection.client().await?.topic(&flags.topic).await?;
+    let client = flags.connection.client().await?;
+    let (namespace, topic) = (client.namespace().to_owned(), flags.topic.clone());
+    let report = client.ask(GetTopicRequest { namespace, topic }).await?;
     output::note_incomplete(&flags.format.look, &report.incomplete_shards);
     output::print_one(&report, &flags.format)
 }
 
-impl One for TopicReport {
+impl One for GetTopicResponse {
     fn name(&self) -> String {
-        self.figures.topic.clone()
+        self.topic.as_ref().map(|topic| topic.topic.clone()).unwrap_or_default()
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("GetTopicResponse", &output::topic_report(self))
+        output::to_json("GetTopicResponse", self)
     }
 
     fn table(&self, style: &Style) -> Table {
-        let topic = &self.figures;
+        let topic = self.topic.clone().unwrap_or_default();
         let mut table = Table::new(["TOPIC", "", ""]);
         let mut row = |name: &str, value: Cell| {
             table.row([name.into(), value, "".into()]);
         };
         row("name", Cell::from(&topic.topic));
-        row("ready", topic.ready.into());
-        row("leased", topic.leased.into());
-        row("scheduled", topic.scheduled.into());
-        row("dead", topic.dead.into());
+        row("ready", topic.ready_count.into());
+        row("leased", topic.leased_count.into());
+        row("scheduled", topic.scheduled_count.into());
+        row("dead", topic.dead_count.into());
         row("oldest ready", style.optional_time(topic.oldest_ready_at).into());
         row("next due", style.optional_time(topic.next_due_at).into());
-        row("waiting calls", topic.waiting.into());
-        flow::add_rows(&mut table, topic.counts, topic.rates, style);
-        for (name, took) in [("wait", topic.wait), ("handling", topic.handling)] {
-            let p50 = took.p50.map(|p50| format!("half of them {}", output::span(p50))).unwrap_or_default();
-            table.row([format!("{name} p99").into(), flow::length(took.p99).into(), p50.into()]);
+        row("waiting calls", topic.waiting_calls.into());
+        flow::add_rows(&mut table, topic.counts.as_ref(), topic.rates.as_ref(), style);
+        for (name, p50, p99) in
+            [("wait", topic.wait_p50, topic.wait_p99), ("handling", topic.handling_p50, topic.handling_p99)]
+        {
+            let half = |_| format!("half of them {}", output::optional_span(p50));
+            let half = p50.map(half).unwrap_or_default();
+            table.row([format!("{name} p99").into(), output::optional_span(p99).into(), half.into()]);
         }
         table.row(["last delivery".into(), style.optional_time(topic.last_delivery_at).into(), "".into()]);
         table.row(["last ack".into(), style.optional_time(topic.last_ack_at).into(), "".into()]);
@@ -62,11 +71,16 @@ impl One for TopicReport {
             }
             table.row(["paused".into(), side_name(pause).into(), more.into()]);
         }
-        settings::add_rows(&mut table, &topic.settings, &self.effective);
+        let [own, effective] = [&topic.settings, &self.effective_settings].map(|it| of_topic(it.as_ref()));
+        settings::add_rows(&mut table, &own, &effective);
         table.row(["settings version".into(), topic.settings_version.into(), "".into()]);
         for count in &self.priorities {
             let since = format!("ready since {}", style.optional_time(count.oldest_ready_at));
-            table.row([format!("priority {}", count.priority).into(), count.ready.into(), since.into()]);
+            table.row([
+                format!("priority {}", count.priority).into(),
+                count.ready_count.into(),
+                since.into(),
+            ]);
         }
         if self.priorities_cut {
             let more = "ready items that were not counted by priority";

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use forebay_client::{TopicFigures, TopicListQuery};
+use forebay_client::v1::{ListTopicsRequest, Topic};
+use forebay_types::ALL_NAMESPACES;
 use serde_json::Value;
 
 use super::flags;
 use crate::{
     failure::Failure,
-    output::{self, Column, Format, List, Row},
+    output::{self, Column, Format, List, Row, optional_span},
     verbs::{
-        flow::{count, length, rate},
+        flow::{count, rate},
         pages,
     },
 };
@@ -18,7 +19,7 @@ use crate::{
 /// An entry of the list.
 struct Listed {
     /// The topic.
-    figures: TopicFigures,
+    figures: Topic,
     /// The list is of all namespaces.
     with_namespace: bool,
 }
@@ -28,16 +29,17 @@ pub async fn run(flags: &flags::List) -> Result<(), Failure> {
     let client = flags.connection.client().await?;
     let mut incomplete = BTreeSet::new();
     let pages = pages::collect(flags.limit, async |page_size, page_token| {
-        let query = TopicListQuery {
-            all_namespaces: flags.all_namespaces,
+        let request = ListTopicsRequest {
+            namespace: if flags.all_namespaces { ALL_NAMESPACES } else { client.namespace() }.to_owned(),
             filter: flags.filter.clone(),
             order_by: flags.order.clone(),
             page_size,
             page_token,
+            recent: false,
         };
-        let page = client.list_topics(query).await?;
+        let page = client.ask(request).await?;
         incomplete.extend(page.incomplete_shards);
-        Ok((page.topics, page.next))
+        Ok((page.topics, page.next_page_token))
     });
     let (topics, next) = pages.await?;
     print(topics, next, incomplete.into_iter().collect(), flags.all_namespaces, &flags.format)
@@ -45,7 +47,7 @@ pub async fn run(flags: &flags::List) -> Result<(), Failure> {
 
 /// Prints a list of topics.
 pub fn print(
-    topics: Vec<TopicFigures>,
+    topics: Vec<Topic>,
     next: String,
     incomplete: Vec<u32>,
     with_namespace: bool,
@@ -61,29 +63,29 @@ impl Row for Listed {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("TOPIC", |it, _| it.name().into()),
         Column::new("OLDEST READY", |it, style| style.optional_time(it.figures.oldest_ready_at).into()),
-        Column::new("READY", |it, _| it.figures.ready.into()),
-        Column::new("LEASED", |it, _| it.figures.leased.into()),
-        Column::new("SCHEDULED", |it, _| it.figures.scheduled.into()),
-        Column::new("DEAD", |it, _| it.figures.dead.into()),
-        Column::new("WAITING", |it, _| it.figures.waiting.into()),
-        Column::new("IN/S", |it, _| rate(it.figures.rates, |rates| rates.enqueued)),
-        Column::new("ACKED/S", |it, _| rate(it.figures.rates, |rates| rates.acked)),
-        Column::wide("OUT/S", |it, _| rate(it.figures.rates, |rates| rates.delivered)),
-        Column::wide("FAILED/S", |it, _| rate(it.figures.rates, |rates| rates.failed)),
-        Column::wide("EXPIRED", |it, _| count(it.figures.counts, |counts| counts.expired)),
-        Column::wide("REMOVED", |it, _| count(it.figures.counts, |counts| counts.removed)),
-        Column::wide("WAIT P50", |it, _| length(it.figures.wait.p50).into()),
-        Column::wide("WAIT P99", |it, _| length(it.figures.wait.p99).into()),
-        Column::wide("HANDLING P99", |it, _| length(it.figures.handling.p99).into()),
+        Column::new("READY", |it, _| it.figures.ready_count.into()),
+        Column::new("LEASED", |it, _| it.figures.leased_count.into()),
+        Column::new("SCHEDULED", |it, _| it.figures.scheduled_count.into()),
+        Column::new("DEAD", |it, _| it.figures.dead_count.into()),
+        Column::new("WAITING", |it, _| it.figures.waiting_calls.into()),
+        Column::new("IN/S", |it, _| rate(it.figures.rates.as_ref(), |rates| rates.enqueued)),
+        Column::new("ACKED/S", |it, _| rate(it.figures.rates.as_ref(), |rates| rates.acked)),
+        Column::wide("OUT/S", |it, _| rate(it.figures.rates.as_ref(), |rates| rates.delivered)),
+        Column::wide("FAILED/S", |it, _| rate(it.figures.rates.as_ref(), |rates| rates.failed)),
+        Column::wide("EXPIRED", |it, _| count(it.figures.counts.as_ref(), |counts| counts.expired)),
+        Column::wide("REMOVED", |it, _| count(it.figures.counts.as_ref(), |counts| counts.removed)),
+        Column::wide("WAIT P50", |it, _| optional_span(it.figures.wait_p50).into()),
+        Column::wide("WAIT P99", |it, _| optional_span(it.figures.wait_p99).into()),
+        Column::wide("HANDLING P99", |it, _| optional_span(it.figures.handling_p99).into()),
         Column::wide("NEXT DUE", |it, style| style.optional_time(it.figures.next_due_at).into()),
     ];
 
     fn name(&self) -> String {
-        let TopicFigures { namespace, topic, .. } = &self.figures;
+        let Topic { namespace, topic, .. } = &self.figures;
         if self.with_namespace { format!("{namespace}/{topic}") } else { topic.clone() }
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("Topic", &output::topic(&self.figures))
+        output::to_json("Topic", &self.figures)
     }
 }

@@ -1,9 +1,12 @@
 //! `forebay topic purge`
 
 use clap::Args;
-use forebay_client::{OperationKind, OperationQuery};
+use forebay_client::v1::{OperationKind, StartOperationRequest};
 
-use crate::{failure::Failure, verbs::bulk::Bulk};
+use crate::{
+    failure::Failure,
+    verbs::{bulk::Bulk, follow},
+};
 
 /// The flags.
 #[derive(Args)]
@@ -26,7 +29,7 @@ pub struct Purge {
 impl Purge {
     /// Removes items.
     pub async fn run(self) -> Result<(), Failure> {
-        let query = OperationQuery::new(OperationKind::Purge, self.topic);
-        self.bulk.run(OperationQuery { leased: self.leased, ..query }, "removed").await
+        let query = follow::of_topic(OperationKind::Purge, self.topic);
+        self.bulk.run(StartOperationRequest { leased: self.leased, ..query }, "removed").await
     }
 }

@@ -1,7 +1,10 @@
 //! `forebay topic put`
 
 use clap::Args;
-use forebay_client::{Reason, SettingsReport};
+use forebay_client::{
+    Reason,
+    v1::{GetTopicRequest, PutTopicRequest, PutTopicResponse},
+};
 use serde_json::Value;
 
 use super::pause::named;
@@ -52,7 +55,7 @@ struct Settings {
     /// The topic.
     topic: String,
     /// The settings.
-    report: SettingsReport,
+    report: PutTopicResponse,
 }
 
 impl Put {
@@ -60,14 +63,26 @@ impl Put {
     pub async fn run(self) -> Result<(), Failure> {
         let topic = named(&self.topic)?;
         let client = self.connection.client().await?;
-        let (there, version) = match client.topic(topic).await {
-            Ok(report) => (report.figures.settings, report.figures.settings_version),
+        let namespace = client.namespace().to_owned();
+        let asked =
+            client.ask(GetTopicRequest { namespace: namespace.clone(), topic: topic.to_owned() }).await;
+        let there = match asked {
+            Ok(report) => report.topic.unwrap_or_default(),
             Err(error) if error.reason() == Some(Reason::TopicNotFound) => Default::default(),
             Err(error) => return Err(error.into()),
         };
-        let wanted = self.settings.merge(there);
-        settings::check_version(self.if_version, version)?;
-        let report = client.put_topic(topic, wanted, version, self.note.into()).await?;
+        settings::check_version(self.if_version, there.settings_version)?;
+        let wanted = self.settings.merge(&settings::of_topic(there.settings.as_ref()));
+        let request = PutTopicRequest {
+            namespace,
+            topic: topic.to_owned(),
+            settings: Some(settings::for_topic(&wanted)),
+            version: there.settings_version,
+            reason: self.note.reason,
+            dry_run: self.note.dry_run,
+            request_id: client.request_id(),
+        };
+        let report = client.ask(request).await?;
         output::print_one(&Settings { topic: topic.to_owned(), report }, &self.format)
     }
 }
@@ -78,10 +93,12 @@ impl One for Settings {
     }
 
     fn json(&self) -> anyhow::Result<Value> {
-        output::to_json("PutTopicResponse", &output::put_topic(&self.report))
+        output::to_json("PutTopicResponse", &self.report)
     }
 
     fn table(&self, _: &Style) -> Table {
-        settings::table("TOPIC", &self.topic, &self.report)
+        let PutTopicResponse { settings, effective_settings, version } = &self.report;
+        let [own, effective] = [settings, effective_settings].map(|it| settings::of_topic(it.as_ref()));
+        settings::table("TOPIC", &self.topic, (&own, &effective), *version)
     }
 }

@@ -1,9 +1,12 @@
 //! `forebay topic reset-leases`
 
 use clap::Args;
-use forebay_client::{OperationKind, OperationQuery};
+use forebay_client::v1::OperationKind;
 
-use crate::{failure::Failure, verbs::bulk::Bulk};
+use crate::{
+    failure::Failure,
+    verbs::{bulk::Bulk, follow},
+};
 
 /// The flags.
 #[derive(Args)]
@@ -22,6 +25,6 @@ pub struct ResetLeases {
 impl ResetLeases {
     /// Releases leases.
     pub async fn run(self) -> Result<(), Failure> {
-        self.bulk.run(OperationQuery::new(OperationKind::ResetLeases, self.topic), "released").await
+        self.bulk.run(follow::of_topic(OperationKind::ResetLeases, self.topic), "released").await
     }
 }

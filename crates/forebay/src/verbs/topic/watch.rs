@@ -6,17 +6,14 @@ use std::{
 };
 
 use clap::Args;
-use forebay_client::{Rates, TopicFigures};
+use forebay_client::v1::{GetTopicRequest, Rates, Topic};
 use forebay_types::{Clock as _, SystemClock};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{
     failure::Failure,
     output::{self, Format, Json, Output, Style},
-    verbs::{
-        connection::Connection,
-        flow::{length, per_second},
-    },
+    verbs::{connection::Connection, flow::per_second},
 };
 
 /// The flags.
@@ -55,7 +52,9 @@ impl Watch {
         let mut incomplete = Vec::new();
         for line in 0..self.count.unwrap_or(u64::MAX) {
             ticks.tick().await;
-            let report = client.topic(&self.topic).await?;
+            let (namespace, topic) = (client.namespace().to_owned(), self.topic.clone());
+            let report = client.ask(GetTopicRequest { namespace, topic }).await?;
+            let topic = report.topic.unwrap_or_default();
             if report.incomplete_shards != incomplete {
                 output::note_incomplete(&self.format.look, &report.incomplete_shards);
                 incomplete = report.incomplete_shards;
@@ -66,11 +65,11 @@ impl Watch {
             }
             match self.format.output {
                 Output::Table | Output::Wide => {
-                    writeln!(out, "{}", columns(figures(&report.figures, &self.format.look.style())))?;
+                    writeln!(out, "{}", columns(figures(&topic, &self.format.look.style())))?;
                 }
-                Output::Name => writeln!(out, "{}", report.figures.topic)?,
+                Output::Name => writeln!(out, "{}", topic.topic)?,
                 Output::Json | Output::Jsonl => {
-                    let topic = output::to_json("Topic", &output::topic(&report.figures))?;
+                    let topic = output::to_json("Topic", &topic)?;
                     writeln!(out, "{}", Json(&topic))?;
                 }
             }
@@ -92,21 +91,21 @@ fn columns(texts: [String; 10]) -> String {
     padded.collect::<Vec<_>>().join(" ").trim_end().to_owned()
 }
 
-fn figures(topic: &TopicFigures, style: &Style) -> [String; 10] {
+fn figures(topic: &Topic, style: &Style) -> [String; 10] {
     let rate = |which: fn(&Rates) -> f64| {
         topic.rates.as_ref().map_or_else(|| "-".to_owned(), |rates| per_second(which(rates)))
     };
     [
         Style::iso().time(SystemClock::default().wall()),
         style.optional_time(topic.oldest_ready_at),
-        topic.ready.to_string(),
-        topic.leased.to_string(),
-        topic.scheduled.to_string(),
-        topic.dead.to_string(),
+        topic.ready_count.to_string(),
+        topic.leased_count.to_string(),
+        topic.scheduled_count.to_string(),
+        topic.dead_count.to_string(),
         rate(|rates| rates.enqueued),
         rate(|rates| rates.acked),
         rate(|rates| rates.failed),
-        length(topic.wait.p99),
+        output::optional_span(topic.wait_p99),
     ]
 }
 

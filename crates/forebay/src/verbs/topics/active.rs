@@ -18,7 +18,7 @@ pub async fn list(flags: &Topics) -> Result<(), Failure> {
         let query = TopicQuery { page_size, page_token, prefix: flags.prefix.clone() };
         let page = client.active_topics(query).await?;
         incomplete |= page.incomplete;
-        Ok((page.topics, page.next))
+        Ok((page.topics, page.next.unwrap_or_default()))
     });
     let (topics, next) = pages.await?;
     if incomplete {

@@ -47,6 +47,13 @@ pub fn write(kind: &MessageDescriptor, message: Bytes) -> Result<Vec<u8>, WriteE
     Ok(json)
 }
 
+/// The same as a value, for the command line.
+pub fn to_value(kind: &MessageDescriptor, message: Bytes) -> Result<serde_json::Value, WriteError> {
+    let mut message = DynamicMessage::decode(kind.clone(), message)?;
+    drop_details(&mut message);
+    Ok(message.serialize_with_options(serde_json::value::Serializer, &WRITE)?)
+}
+
 /// An answer that can't be written: a bug.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {

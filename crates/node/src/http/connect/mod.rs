@@ -24,5 +24,5 @@ mod service;
 pub use failure::Failure;
 #[cfg(feature = "fuzzing")]
 pub use fuzzing::fuzz_json_bodies;
-pub use json::read as read_json;
+pub use json::{read as read_json, to_value as json_value};
 pub use service::{Connect, PATHS};

@@ -1,17 +1,20 @@
 //! Each rule, on what it is about.
 
-use forebay_client::{Caller, Node, Operation, OperationState, Percentiles, Shard, Timestamp, TopicSettings};
+use forebay_client::{
+    Timestamp,
+    v1::{Node, Operation, OperationKind, OperationState, Shard, WhoAmIResponse},
+};
+use forebay_proto::time::to_timestamp;
 
 use super::*;
 
 fn picture() -> Picture {
-    let caller =
-        Caller { kind: "anyone", id: String::new(), name: String::new(), grants: Vec::new(), ends_at: None };
+    let caller = WhoAmIResponse { kind: PrincipalKind::Anyone.into(), ..Default::default() };
     Picture {
         now: at(1_000),
         plain: vec!["127.0.0.1:7420".to_owned()],
         caller,
-        nodes: vec![node("a", "live"), node("b", "draining")],
+        nodes: vec![node("a", NodeState::Live), node("b", NodeState::Draining)],
         shards: Some(vec![shard(1, "a", ""), shard(2, "b", "")]),
         old: Vec::new(),
         dead: Vec::new(),
@@ -26,57 +29,26 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_micros(seconds * 1_000_000)
 }
 
-fn node(name: &str, state: &'static str) -> Node {
-    Node {
-        name: name.to_owned(),
-        clients_address: "127.0.0.1:7420".to_owned(),
-        peer_address: String::new(),
-        http_address: String::new(),
-        release: String::new(),
-        state,
-        shards: 2,
-        draining: false,
-        started_at: None,
-        is_self: false,
-    }
+fn node(name: &str, state: NodeState) -> Node {
+    let (name, clients_address) = (name.to_owned(), "127.0.0.1:7420".to_owned());
+    Node { name, clients_address, state: state.into(), shards: 2, ..Default::default() }
 }
 
 fn shard(id: u32, owner: &str, trouble: &str) -> Shard {
-    Shard {
-        id,
-        server: String::new(),
-        state: "active",
-        owner: owner.to_owned(),
-        wished_owner: String::new(),
-        pinned: false,
-        epoch: 1,
-        since: None,
-        items: None,
-        trouble: trouble.to_owned(),
-        hold_up: String::new(),
-    }
+    let (owner, trouble) = (owner.to_owned(), trouble.to_owned());
+    Shard { id, state: ShardState::Active.into(), owner, trouble, epoch: 1, ..Default::default() }
 }
 
-fn topic(name: &str, [ready, leased, dead, waiting]: [u64; 4]) -> TopicFigures {
-    TopicFigures {
+fn topic(name: &str, [ready_count, leased_count, dead_count, waiting_calls]: [u64; 4]) -> Topic {
+    Topic {
         namespace: "default".to_owned(),
         topic: name.to_owned(),
-        ready,
-        leased,
-        scheduled: 0,
-        dead,
-        oldest_ready_at: Some(at(400)),
-        next_due_at: None,
-        waiting,
-        pauses: Vec::new(),
-        settings: TopicSettings::default(),
-        settings_version: 0,
-        counts: None,
-        rates: None,
-        wait: Percentiles::default(),
-        handling: Percentiles::default(),
-        last_delivery_at: None,
-        last_ack_at: None,
+        ready_count,
+        leased_count,
+        dead_count,
+        waiting_calls,
+        oldest_ready_at: Some(to_timestamp(at(400))),
+        ..Default::default()
     }
 }
 
@@ -92,7 +64,7 @@ fn what_is_well_is_not_said() {
 #[test]
 fn the_most_severe_comes_first() {
     let seen = Picture {
-        nodes: vec![node("a", "live"), node("c", "silent")],
+        nodes: vec![node("a", NodeState::Live), node("c", NodeState::Silent)],
         shards: Some(vec![shard(1, "a", "the disk is full"), shard(2, "", "")]),
         old: vec![topic("slow", [9, 4, 0, 0]), topic("stuck", [3, 0, 0, 0])],
         dead: vec![topic("mail", [0, 0, 40, 0]), topic("sms", [0, 0, 8, 0])],
@@ -139,10 +111,14 @@ fn of_one_kind_a_few_are_named() {
 
 #[test]
 fn who_is_open_to_others_is_told() {
-    let open = Node { clients_address: "10.0.0.1:7420".to_owned(), ..node("a", "live") };
+    let open = Node { clients_address: "10.0.0.1:7420".to_owned(), ..node("a", NodeState::Live) };
     let seen = Picture { nodes: vec![open.clone()], ..picture() };
     assert_eq!(kinds(&seen), [("warning", "no_access_control")]);
-    let token = Caller { kind: "token", ends_at: Some(at(90_000)), ..picture().caller };
+    let token = WhoAmIResponse {
+        kind: PrincipalKind::Token.into(),
+        ends_at: Some(to_timestamp(at(90_000))),
+        ..picture().caller
+    };
     let seen =
         Picture { nodes: vec![open], caller: token, plain: vec!["queue1:7420".to_owned()], ..picture() };
     assert_eq!(kinds(&seen), [("warning", "no_tls"), ("warning", "token_ends")]);
@@ -160,32 +136,14 @@ fn who_is_open_to_others_is_told() {
 
 #[test]
 fn an_operation_in_which_nothing_happens_is_named_with_what_is_left() {
-    let counts = Default::default();
-    let part =
-        |shard, ended| OperationShard { shard, counts, begun: true, ended, silent: false, error: None };
+    let part = |shard, ended| OperationShard { shard, begun: true, ended, ..Default::default() };
     let stuck = Operation {
         id: "0f".to_owned(),
-        namespace: "default".to_owned(),
-        kind: Some(forebay_client::OperationKind::Purge),
+        kind: OperationKind::Purge.into(),
         topic: "mail".to_owned(),
-        filter: String::new(),
-        leased: false,
-        to_topic: String::new(),
-        ttl: None,
-        update: None,
-        rate: 1,
-        started_by: String::new(),
-        reason: String::new(),
-        started_at: Some(at(0)),
-        ended_at: None,
-        state: OperationState::Running,
-        counts,
+        state: OperationState::Running.into(),
         shards: vec![part(1, true), part(2, false)],
-        version: 1,
-        max_redrives: None,
-        error: None,
-        estimated_total: 0,
-        estimated_end: None,
+        ..Default::default()
     };
     let found = of(&Picture { stuck: vec![stuck], ..picture() });
     assert_eq!(found[0].what, "nothing happens in a purge of mail; left: shards 2");

@@ -1,11 +1,11 @@
-//! Converts durations and times to and from protobuf.
+//! Times and durations to and from protobuf.
 
 use std::time::Duration;
 
 use forebay_types::Timestamp;
 
 /// A duration in protobuf. One beyond its range becomes the longest one, which the server refuses.
-pub(crate) fn to_proto(duration: Duration) -> prost_types::Duration {
+pub fn to_duration(duration: Duration) -> prost_types::Duration {
     prost_types::Duration {
         seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         // Below 10^9, so it fits.
@@ -14,12 +14,12 @@ pub(crate) fn to_proto(duration: Duration) -> prost_types::Duration {
 }
 
 /// A duration from protobuf. Servers send no negative one.
-pub(crate) fn from_proto(span: prost_types::Duration) -> Duration {
+pub fn from_duration(span: prost_types::Duration) -> Duration {
     span.try_into().unwrap_or_default()
 }
 
 /// A time in protobuf.
-pub(crate) fn time_to_proto(at: Timestamp) -> prost_types::Timestamp {
+pub fn to_timestamp(at: Timestamp) -> prost_types::Timestamp {
     let micros = at.as_micros();
     prost_types::Timestamp {
         seconds: micros.div_euclid(1_000_000),
@@ -29,7 +29,7 @@ pub(crate) fn time_to_proto(at: Timestamp) -> prost_types::Timestamp {
 }
 
 /// A time from protobuf.
-pub(crate) fn time_from_proto(at: prost_types::Timestamp) -> Timestamp {
+pub fn from_timestamp(at: prost_types::Timestamp) -> Timestamp {
     Timestamp::from_micros(
         at.seconds.saturating_mul(1_000_000).saturating_add(i64::from(at.nanos.div_euclid(1_000))),
     )
@@ -43,7 +43,7 @@ mod tests {
     fn times_survive_a_round_trip() {
         for micros in [-1_000_001, -1, 0, 1, 999_999, 1_700_000_000_123_456] {
             let at = Timestamp::from_micros(micros);
-            assert_eq!(time_from_proto(time_to_proto(at)), at);
+            assert_eq!(from_timestamp(to_timestamp(at)), at);
         }
     }
 }

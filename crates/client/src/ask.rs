@@ -1,0 +1,41 @@
+//! Calls of operators: a request is sent as it is, and its answer is returned as it came.
+
+use std::time::Duration;
+
+use forebay_proto::AdminCall;
+use tonic::Code;
+
+use crate::{client::Client, endpoints::Learner, error::Error};
+
+impl Client {
+    /// Asks one server after the other until one answers. Requests with a `request_id` are safe to repeat if
+    /// that is set; [`request_id`](Self::request_id) makes one.
+    pub async fn ask<Q: AdminCall>(&self, request: Q) -> Result<Q::Answer, Error> {
+        let mut attempts = self.attempts_by(self.listing.clone(), Duration::ZERO);
+        loop {
+            let endpoint = attempts.target()?.endpoint;
+            let asked = endpoint.ask(request.clone(), self.config.attempt_timeout).await;
+            let error = match asked {
+                Ok(answer) => {
+                    self.learner.iter().for_each(Learner::on_success);
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            if error.code() == Code::Unimplemented || !attempts.wait_for_retry(&[&error]).await {
+                return Err(attempts.final_error(error));
+            }
+        }
+    }
+
+    /// Asks one server, once: for a request that would do something else when it is repeated.
+    pub async fn ask_once<Q: AdminCall>(&self, request: Q) -> Result<Q::Answer, Error> {
+        let endpoint = self.attempts_by(self.listing.clone(), Duration::ZERO).target()?.endpoint;
+        endpoint.ask(request, self.config.attempt_timeout).await
+    }
+
+    /// Names a request, so that it takes effect once however often it is sent.
+    pub fn request_id(&self) -> String {
+        self.rng.request_id()
+    }
+}
