@@ -57,6 +57,8 @@ pub fn generate(root: &Path) -> anyhow::Result<Vec<Generated>> {
 fn code(root: &Path, files: &[&str], package: &str) -> anyhow::Result<(Vec<u8>, Vec<u8>)> {
     let files = protox::compile(files, [root.join(SOURCES)])?;
     let descriptors = files.encode_to_vec();
+    // No other package has the service of operators.
+    let calls = if package == "forebay.v1" { admin_calls(&files) } else { String::new() };
     let folder = tempfile::tempdir()?;
     // What nodes tell each other names messages of the public interface.
     let public = (package != "forebay.v1").then_some((".forebay.v1", "crate::v1"));
@@ -68,14 +70,8 @@ fn code(root: &Path, files: &[&str], package: &str) -> anyhow::Result<(Vec<u8>, 
         .out_dir(folder.path())
         .compile_fds(files)?;
     let mut code = fs::read(folder.path().join(format!("{package}.rs"))).context("no code was generated")?;
-    if package == "forebay.v1" {
-        code.extend(admin_calls(&files_of(&descriptors)?).into_bytes());
-    }
+    code.extend(calls.into_bytes());
     Ok((code, descriptors))
-}
-
-fn files_of(descriptors: &[u8]) -> anyhow::Result<FileDescriptorSet> {
-    Ok(FileDescriptorSet::decode(descriptors)?)
 }
 
 /// Says of each request of operators' calls which call it is of. Requests and answers are named after calls.
@@ -86,7 +82,6 @@ fn admin_calls(files: &FileDescriptorSet) -> String {
         let name = method.name();
         format!(
             "impl crate::AdminCall for {name}Request {{\n    type Answer = {name}Response;\n    \
-             const METHOD: &'static str = \"{name}\";\n    \
              const PATH: &'static str = \"/forebay.v1.{ADMIN}/{name}\";\n}}\n"
         )
     };

@@ -25,8 +25,6 @@ mod generated_scaler {
 pub trait AdminCall: prost::Message + Clone + Default + 'static {
     /// The answer.
     type Answer: prost::Message + Default + 'static;
-    /// The name of the call, as `ListTopics`.
-    const METHOD: &'static str;
     /// Its path over HTTP.
     const PATH: &'static str;
 }

@@ -6954,196 +6954,157 @@ pub mod queue_service_server {
 }
 impl crate::AdminCall for ListNodesRequest {
     type Answer = ListNodesResponse;
-    const METHOD: &'static str = "ListNodes";
     const PATH: &'static str = "/forebay.v1.AdminService/ListNodes";
 }
 impl crate::AdminCall for ListShardsRequest {
     type Answer = ListShardsResponse;
-    const METHOD: &'static str = "ListShards";
     const PATH: &'static str = "/forebay.v1.AdminService/ListShards";
 }
 impl crate::AdminCall for AddShardRequest {
     type Answer = AddShardResponse;
-    const METHOD: &'static str = "AddShard";
     const PATH: &'static str = "/forebay.v1.AdminService/AddShard";
 }
 impl crate::AdminCall for DrainShardRequest {
     type Answer = DrainShardResponse;
-    const METHOD: &'static str = "DrainShard";
     const PATH: &'static str = "/forebay.v1.AdminService/DrainShard";
 }
 impl crate::AdminCall for RemoveShardRequest {
     type Answer = RemoveShardResponse;
-    const METHOD: &'static str = "RemoveShard";
     const PATH: &'static str = "/forebay.v1.AdminService/RemoveShard";
 }
 impl crate::AdminCall for MoveShardRequest {
     type Answer = MoveShardResponse;
-    const METHOD: &'static str = "MoveShard";
     const PATH: &'static str = "/forebay.v1.AdminService/MoveShard";
 }
 impl crate::AdminCall for DrainNodeRequest {
     type Answer = DrainNodeResponse;
-    const METHOD: &'static str = "DrainNode";
     const PATH: &'static str = "/forebay.v1.AdminService/DrainNode";
 }
 impl crate::AdminCall for ListTopicsRequest {
     type Answer = ListTopicsResponse;
-    const METHOD: &'static str = "ListTopics";
     const PATH: &'static str = "/forebay.v1.AdminService/ListTopics";
 }
 impl crate::AdminCall for GetTopicRequest {
     type Answer = GetTopicResponse;
-    const METHOD: &'static str = "GetTopic";
     const PATH: &'static str = "/forebay.v1.AdminService/GetTopic";
 }
 impl crate::AdminCall for ListConsumersRequest {
     type Answer = ListConsumersResponse;
-    const METHOD: &'static str = "ListConsumers";
     const PATH: &'static str = "/forebay.v1.AdminService/ListConsumers";
 }
 impl crate::AdminCall for GetHistoryRequest {
     type Answer = GetHistoryResponse;
-    const METHOD: &'static str = "GetHistory";
     const PATH: &'static str = "/forebay.v1.AdminService/GetHistory";
 }
 impl crate::AdminCall for PauseTopicRequest {
     type Answer = PauseTopicResponse;
-    const METHOD: &'static str = "PauseTopic";
     const PATH: &'static str = "/forebay.v1.AdminService/PauseTopic";
 }
 impl crate::AdminCall for ResumeTopicRequest {
     type Answer = ResumeTopicResponse;
-    const METHOD: &'static str = "ResumeTopic";
     const PATH: &'static str = "/forebay.v1.AdminService/ResumeTopic";
 }
 impl crate::AdminCall for PutTopicRequest {
     type Answer = PutTopicResponse;
-    const METHOD: &'static str = "PutTopic";
     const PATH: &'static str = "/forebay.v1.AdminService/PutTopic";
 }
 impl crate::AdminCall for DeleteTopicRequest {
     type Answer = DeleteTopicResponse;
-    const METHOD: &'static str = "DeleteTopic";
     const PATH: &'static str = "/forebay.v1.AdminService/DeleteTopic";
 }
 impl crate::AdminCall for ListNamespacesRequest {
     type Answer = ListNamespacesResponse;
-    const METHOD: &'static str = "ListNamespaces";
     const PATH: &'static str = "/forebay.v1.AdminService/ListNamespaces";
 }
 impl crate::AdminCall for GetNamespaceRequest {
     type Answer = GetNamespaceResponse;
-    const METHOD: &'static str = "GetNamespace";
     const PATH: &'static str = "/forebay.v1.AdminService/GetNamespace";
 }
 impl crate::AdminCall for PutNamespaceRequest {
     type Answer = PutNamespaceResponse;
-    const METHOD: &'static str = "PutNamespace";
     const PATH: &'static str = "/forebay.v1.AdminService/PutNamespace";
 }
 impl crate::AdminCall for DeleteNamespaceRequest {
     type Answer = DeleteNamespaceResponse;
-    const METHOD: &'static str = "DeleteNamespace";
     const PATH: &'static str = "/forebay.v1.AdminService/DeleteNamespace";
 }
 impl crate::AdminCall for ExportSettingsRequest {
     type Answer = ExportSettingsResponse;
-    const METHOD: &'static str = "ExportSettings";
     const PATH: &'static str = "/forebay.v1.AdminService/ExportSettings";
 }
 impl crate::AdminCall for ApplySettingsRequest {
     type Answer = ApplySettingsResponse;
-    const METHOD: &'static str = "ApplySettings";
     const PATH: &'static str = "/forebay.v1.AdminService/ApplySettings";
 }
 impl crate::AdminCall for ListItemsRequest {
     type Answer = ListItemsResponse;
-    const METHOD: &'static str = "ListItems";
     const PATH: &'static str = "/forebay.v1.AdminService/ListItems";
 }
 impl crate::AdminCall for GetItemRequest {
     type Answer = GetItemResponse;
-    const METHOD: &'static str = "GetItem";
     const PATH: &'static str = "/forebay.v1.AdminService/GetItem";
 }
 impl crate::AdminCall for CancelItemsRequest {
     type Answer = CancelItemsResponse;
-    const METHOD: &'static str = "CancelItems";
     const PATH: &'static str = "/forebay.v1.AdminService/CancelItems";
 }
 impl crate::AdminCall for UpdateItemRequest {
     type Answer = UpdateItemResponse;
-    const METHOD: &'static str = "UpdateItem";
     const PATH: &'static str = "/forebay.v1.AdminService/UpdateItem";
 }
 impl crate::AdminCall for ExplainTopicRequest {
     type Answer = ExplainTopicResponse;
-    const METHOD: &'static str = "ExplainTopic";
     const PATH: &'static str = "/forebay.v1.AdminService/ExplainTopic";
 }
 impl crate::AdminCall for ExplainItemRequest {
     type Answer = ExplainItemResponse;
-    const METHOD: &'static str = "ExplainItem";
     const PATH: &'static str = "/forebay.v1.AdminService/ExplainItem";
 }
 impl crate::AdminCall for GroupDeadLettersRequest {
     type Answer = GroupDeadLettersResponse;
-    const METHOD: &'static str = "GroupDeadLetters";
     const PATH: &'static str = "/forebay.v1.AdminService/GroupDeadLetters";
 }
 impl crate::AdminCall for StartOperationRequest {
     type Answer = StartOperationResponse;
-    const METHOD: &'static str = "StartOperation";
     const PATH: &'static str = "/forebay.v1.AdminService/StartOperation";
 }
 impl crate::AdminCall for GetOperationRequest {
     type Answer = GetOperationResponse;
-    const METHOD: &'static str = "GetOperation";
     const PATH: &'static str = "/forebay.v1.AdminService/GetOperation";
 }
 impl crate::AdminCall for ListOperationsRequest {
     type Answer = ListOperationsResponse;
-    const METHOD: &'static str = "ListOperations";
     const PATH: &'static str = "/forebay.v1.AdminService/ListOperations";
 }
 impl crate::AdminCall for CancelOperationRequest {
     type Answer = CancelOperationResponse;
-    const METHOD: &'static str = "CancelOperation";
     const PATH: &'static str = "/forebay.v1.AdminService/CancelOperation";
 }
 impl crate::AdminCall for SetOperationRateRequest {
     type Answer = SetOperationRateResponse;
-    const METHOD: &'static str = "SetOperationRate";
     const PATH: &'static str = "/forebay.v1.AdminService/SetOperationRate";
 }
 impl crate::AdminCall for ListAuditRecordsRequest {
     type Answer = ListAuditRecordsResponse;
-    const METHOD: &'static str = "ListAuditRecords";
     const PATH: &'static str = "/forebay.v1.AdminService/ListAuditRecords";
 }
 impl crate::AdminCall for CreateTokenRequest {
     type Answer = CreateTokenResponse;
-    const METHOD: &'static str = "CreateToken";
     const PATH: &'static str = "/forebay.v1.AdminService/CreateToken";
 }
 impl crate::AdminCall for ListTokensRequest {
     type Answer = ListTokensResponse;
-    const METHOD: &'static str = "ListTokens";
     const PATH: &'static str = "/forebay.v1.AdminService/ListTokens";
 }
 impl crate::AdminCall for RotateTokenRequest {
     type Answer = RotateTokenResponse;
-    const METHOD: &'static str = "RotateToken";
     const PATH: &'static str = "/forebay.v1.AdminService/RotateToken";
 }
 impl crate::AdminCall for RevokeTokenRequest {
     type Answer = RevokeTokenResponse;
-    const METHOD: &'static str = "RevokeToken";
     const PATH: &'static str = "/forebay.v1.AdminService/RevokeToken";
 }
 impl crate::AdminCall for WhoAmIRequest {
     type Answer = WhoAmIResponse;
-    const METHOD: &'static str = "WhoAmI";
     const PATH: &'static str = "/forebay.v1.AdminService/WhoAmI";
 }
