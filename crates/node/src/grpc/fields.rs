@@ -7,6 +7,8 @@ use forebay_types::{
     check_namespace,
 };
 
+pub use forebay_proto::time::to_timestamp;
+
 /// The path of a field in its request. It is formatted only for a refusal.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
@@ -228,16 +230,6 @@ pub fn later(
     other: Option<prost_types::Timestamp>,
 ) -> Option<prost_types::Timestamp> {
     one.into_iter().chain(other).max_by_key(|time| (time.seconds, time.nanos))
-}
-
-/// A stored time in protobuf.
-pub fn to_timestamp(time: Timestamp) -> prost_types::Timestamp {
-    let micros = time.as_micros();
-    prost_types::Timestamp {
-        seconds: micros.div_euclid(1_000_000),
-        // Below 10^9 by the remainder.
-        nanos: (micros.rem_euclid(1_000_000) * 1_000) as i32,
-    }
 }
 
 #[cfg(test)]
