@@ -2,6 +2,7 @@
 //!
 //! The generated code is committed; `cargo xtask codegen` writes it after `proto/` changed.
 
+mod settings;
 pub mod time;
 
 #[expect(missing_docs, reason = "generated; the comments of the protobuf file are what there is")]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use forebay_client::v1::{NamespaceSettings, TopicSettings};
+use forebay_client::v1::NamespaceSettings;
 use forebay_proto::time::{from_duration, to_duration};
 
 use crate::{failure::Failure, output::Table};
@@ -47,26 +47,6 @@ impl SettingFlags {
             dedupe_window: there.dedupe_window,
         }
     }
-}
-
-/// Settings of a topic, as those of a namespace without what only namespaces have.
-pub fn of_topic(settings: Option<&TopicSettings>) -> NamespaceSettings {
-    let TopicSettings { default_lease, default_max_attempts, retry_delay, dead_letter_retention } =
-        settings.copied().unwrap_or_default();
-    NamespaceSettings {
-        default_lease,
-        default_max_attempts,
-        retry_delay,
-        dead_letter_retention,
-        dedupe_window: None,
-    }
-}
-
-/// The same for a topic.
-pub fn for_topic(settings: &NamespaceSettings) -> TopicSettings {
-    let NamespaceSettings { default_lease, default_max_attempts, retry_delay, dead_letter_retention, .. } =
-        *settings;
-    TopicSettings { default_lease, default_max_attempts, retry_delay, dead_letter_retention }
 }
 
 /// The settings that are there must have the version that was named, or what no flag names would be taken

@@ -8,7 +8,7 @@ use super::pause::named;
 use crate::{
     failure::Failure,
     output::{self, Format, One, Style, Table},
-    verbs::{connection::Connection, note::Note, removed, settings::of_topic},
+    verbs::{connection::Connection, note::Note, removed},
 };
 
 /// The flags.
@@ -73,7 +73,7 @@ impl One for DeleteTopicResponse {
         let own: Vec<_> = topic.pauses.iter().filter(|pause| !pause.of_namespace).cloned().collect();
         let operations: Vec<_> =
             Some(self.operation_id.clone()).into_iter().filter(|id| !id.is_empty()).collect();
-        let settings = of_topic(topic.settings.as_ref());
+        let settings = topic.settings.unwrap_or_default().into();
         removed::table("TOPIC", &topic.topic, &settings, &own, &operations, style)
     }
 }

@@ -7,11 +7,7 @@ use super::flags::Get;
 use crate::{
     failure::Failure,
     output::{self, Cell, One, Style, Table},
-    verbs::{
-        flow,
-        pauses::side_name,
-        settings::{self, of_topic},
-    },
+    verbs::{flow, pauses::side_name, settings},
 };
 
 /// Shows a topic.
@@ -71,7 +67,8 @@ impl One for GetTopicResponse {
             }
             table.row(["paused".into(), side_name(pause).into(), more.into()]);
         }
-        let [own, effective] = [&topic.settings, &self.effective_settings].map(|it| of_topic(it.as_ref()));
+        let [own, effective] =
+            [topic.settings, self.effective_settings].map(|it| it.unwrap_or_default().into());
         settings::add_rows(&mut table, &own, &effective);
         table.row(["settings version".into(), topic.settings_version.into(), "".into()]);
         for count in &self.priorities {

@@ -72,11 +72,11 @@ impl Put {
             Err(error) => return Err(error.into()),
         };
         settings::check_version(self.if_version, there.settings_version)?;
-        let wanted = self.settings.merge(&settings::of_topic(there.settings.as_ref()));
+        let wanted = self.settings.merge(&there.settings.unwrap_or_default().into());
         let request = PutTopicRequest {
             namespace,
             topic: topic.to_owned(),
-            settings: Some(settings::for_topic(&wanted)),
+            settings: Some(wanted.for_topic()),
             version: there.settings_version,
             reason: self.note.reason,
             dry_run: self.note.dry_run,
@@ -98,7 +98,7 @@ impl One for Settings {
 
     fn table(&self, _: &Style) -> Table {
         let PutTopicResponse { settings, effective_settings, version } = &self.report;
-        let [own, effective] = [settings, effective_settings].map(|it| settings::of_topic(it.as_ref()));
+        let [own, effective] = [settings, effective_settings].map(|it| it.unwrap_or_default().into());
         settings::table("TOPIC", &self.topic, (&own, &effective), *version)
     }
 }

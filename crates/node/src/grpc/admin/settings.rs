@@ -36,14 +36,8 @@ pub fn of_namespace(
     given: Option<&v1::NamespaceSettings>,
 ) -> Result<TopicSettings, Refusal> {
     let Some(given) = given else { return Ok(TopicSettings::default()) };
-    let of_items = v1::TopicSettings {
-        default_lease: given.default_lease,
-        default_max_attempts: given.default_max_attempts,
-        retry_delay: given.retry_delay,
-        dead_letter_retention: given.dead_letter_retention,
-    };
     let dedupe_window = window(node, given.dedupe_window.as_ref())?;
-    Ok(TopicSettings { dedupe_window, ..of_topic(limits, Some(&of_items))? })
+    Ok(TopicSettings { dedupe_window, ..of_topic(limits, Some(&given.for_topic()))? })
 }
 
 fn attempts(limits: &Limits, given: u32) -> Result<Option<u32>, Refusal> {

@@ -1,22 +1,10 @@
 //! Settings as pages show them and as forms have them: those of a topic, and those of a namespace, which has
 //! one more.
 
-use forebay_proto::v1::{NamespaceSettings, TopicSettings};
+use forebay_proto::v1::NamespaceSettings;
 use maud::{Markup, html};
 
 use super::super::texts::{duration, span};
-
-/// Settings of a topic as those of a namespace: they have no dedupe window.
-pub fn of_topic(settings: &TopicSettings) -> NamespaceSettings {
-    let TopicSettings { default_lease, default_max_attempts, retry_delay, dead_letter_retention } = *settings;
-    NamespaceSettings {
-        default_lease,
-        default_max_attempts,
-        retry_delay,
-        dead_letter_retention,
-        dedupe_window: None,
-    }
-}
 
 /// What counts, and from where that is. `own`: what is set here.
 pub fn pairs(own: &NamespaceSettings, effective: &NamespaceSettings, version: u64) -> Markup {
@@ -85,6 +73,8 @@ fn unless_zero(zero: &str, time: prost_types::Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use forebay_proto::v1::TopicSettings;
+
     use super::*;
 
     const ZERO: Option<prost_types::Duration> = Some(prost_types::Duration { seconds: 0, nanos: 0 });
@@ -102,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_topic_has_no_dedupe_window() {
-        let topic = of_topic(&TopicSettings { retry_delay: ZERO, ..TopicSettings::default() });
+        let topic = TopicSettings { retry_delay: ZERO, ..TopicSettings::default() }.into();
         let shown = pairs(&topic, &topic, 7).into_string() + &fields(&topic, false).into_string();
         assert!(
             !shown.contains("Dedupe") && shown.contains("none<span class=\"none\"> (set here)"),

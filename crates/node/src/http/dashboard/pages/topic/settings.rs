@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::{
     super::{
         super::{act, asked::Asked, links::link},
-        settings::{fields, of_topic, pairs},
+        settings::{fields, pairs},
     },
     place::Place,
 };
@@ -16,8 +16,8 @@ use super::{
 /// settings, and the call says so.
 pub fn settings(asked: &Asked, place: &Place<'_>, found: &GetTopicResponse) -> Markup {
     let topic = found.topic.clone().unwrap_or_default();
-    let own = of_topic(&topic.settings.unwrap_or_default());
-    let effective = of_topic(&found.effective_settings.unwrap_or_default());
+    let own = topic.settings.unwrap_or_default().into();
+    let effective = found.effective_settings.unwrap_or_default().into();
     let command = format!("forebay topic put {} --namespace {}", place.name, place.namespace);
     let version = topic.settings_version.to_string();
     let hidden = [("ns", place.namespace), ("name", place.name), ("version", &version)];
