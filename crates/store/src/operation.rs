@@ -165,7 +165,7 @@ pub struct OperationWish {
 }
 
 impl OperationSpec {
-    /// What names the request that began it: a hash of the request, and of the root from which the rights of
+    /// The name of the request that began it: a hash of the request, and of the root from which the rights of
     /// whoever began it descend. `None`: an operator did.
     pub fn request_of(hash: [u8; 16], root: Option<[u8; 16]>) -> [u8; 16] {
         let root = root.map_or(0, |[a, b, c, d, ..]| u32::from_be_bytes([a, b, c, d]).max(1));

@@ -10,6 +10,19 @@ use prost::Message;
 use tokio::{net::TcpStream, sync::watch, task::JoinHandle};
 use tonic::Status;
 
+const GRPC: (&str, &str) = ("content-type", "application/grpc");
+/// The head of a call: a method, headers, and the status of HTTP that answers it.
+type Head = (&'static str, &'static [(&'static str, &'static str)], u16);
+/// But for the last one a web page could send them, or nobody who speaks gRPC does.
+pub const HEADS: [Head; 6] = [
+    ("POST", &[("content-type", "text/plain")], 415),
+    ("POST", &[GRPC, ("origin", "https://evil.example")], 403),
+    ("POST", &[GRPC, ("sec-fetch-site", "cross-site")], 403),
+    ("GET", &[GRPC], 405),
+    ("PUT", &[GRPC], 405),
+    ("POST", &[GRPC], 200),
+];
+
 /// One connection. It ends when this value is dropped.
 pub struct Connection {
     /// Opens streams.

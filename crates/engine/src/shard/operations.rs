@@ -159,7 +159,7 @@ impl Operations {
         outdated
     }
 
-    /// Those that have not ended.
+    /// Parts that have not ended.
     pub fn open(&self) -> impl Iterator<Item = &OperationRow> {
         self.parts.values().filter(|part| part.is_open()).map(|part| &part.row)
     }

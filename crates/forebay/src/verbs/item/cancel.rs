@@ -65,7 +65,7 @@ impl Cancel {
     }
 }
 
-/// What became of one item.
+/// The outcome for one item.
 fn result(of: &CancelItemResult) -> Result<(), Error> {
     of.error.as_ref().map_or(Ok(()), |error| Err(Error::of_member(error)))
 }

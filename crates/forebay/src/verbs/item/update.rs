@@ -61,7 +61,7 @@ pub struct Update {
 struct Updated {
     /// Its id.
     item: String,
-    /// What the node said.
+    /// The answer of the node.
     answer: UpdateItemResponse,
 }
 
