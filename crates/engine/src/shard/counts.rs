@@ -21,18 +21,20 @@ use crate::{
 const FOLD_AFTER: u64 = 256;
 /// Topics that one batch folds, beside as many as it changes: so the deltas do not pile up.
 const FOLDS_MAX: usize = 64;
-/// Topics that one batch folds once the deltas pile up.
+/// Topics that one batch folds once the deltas pile up. With them it takes several times as long as another.
 const FOLDS_BEHIND_MAX: usize = 512;
 
 impl TopicTable {
     /// Writes the counts of topics that changed long ago into their rows, so that old deltas can be deleted.
-    /// Returns the topics: none, while tallies are still to be read.
+    /// Returns the topics: none, while tallies are still to be read. `is_shared`: several tenants wait for the
+    /// batch.
     pub fn fold(
         &self,
         batch: &mut Batch,
         deltas: &BTreeMap<TopicId, TopicCounts>,
         tallies: &BTreeMap<TopicId, Tally>,
         now: Timestamp,
+        is_shared: bool,
     ) -> Vec<TopicId> {
         if !self.tally_load.is_done() && !on(Bug::FoldedUnread) {
             return Vec::new();
@@ -48,8 +50,9 @@ impl TopicTable {
             }
             return Vec::new();
         }
+        // Even what is behind becomes less with each of these. So nobody need wait for more of them.
         let keeps_up = (deltas.len() + FOLDS_MAX).min(FOLDS_BEHIND_MAX);
-        let most = if behind < 4 * FOLD_AFTER { keeps_up } else { FOLDS_BEHIND_MAX };
+        let most = if is_shared || behind < 4 * FOLD_AFTER { keeps_up } else { FOLDS_BEHIND_MAX };
         // The queue is in the order of `dirty_since`.
         let old = |id: &&TopicId| since(id).is_none_or(|since| since <= oldest + FOLD_AFTER / 2);
         let folds: Vec<TopicId> = self.dirty.iter().take_while(old).take(most).copied().collect();

@@ -328,7 +328,10 @@ impl<'a> BatchBuilder<'a> {
         self.tallies.retain(|_, tally| *tally != Tally::default());
         let does_something = self.rows > 0 || self.page.is_some();
         let folds = match does_something && self.may_do_upkeep() {
-            true => self.shard.topics.fold(&mut self.batch, &self.deltas, &self.tallies, self.marks.time),
+            true => {
+                let (now, is_shared) = (self.marks.time, self.shard.company.is_there(self.moment.at));
+                self.shard.topics.fold(&mut self.batch, &self.deltas, &self.tallies, now, is_shared)
+            }
             false => Vec::new(),
         };
         self.counts.add(RowKind::Fold, self.batch.folds.len());

@@ -127,3 +127,21 @@ fn a_page_of_a_sweep_is_as_short_as_half_a_batch() {
     run(&mut shard, 0);
     assert!((10..=60).contains(&most(&shard)), "{}", most(&shard));
 }
+
+#[test]
+fn folds_of_topics_that_one_made_alone_do_not_hold_up_others() {
+    let mut shard = shard();
+    for round in 0..100 {
+        let items = (0..1_000).map(|number| item_of(&format!("{round} {number}"), 0)).collect();
+        put(&mut shard, part(round, items));
+        run(&mut shard, 0);
+    }
+    let mut folds = |namespace: &str, ms: u64| {
+        put(&mut shard, ShardEnqueue { namespace: namespace.into(), ..part(100, items(1)) });
+        run(&mut shard, ms).0.folds.len()
+    };
+    assert!((0..1_200).any(|_| folds("ns", 0) == 512), "alone, it makes up for them");
+    folds("other", 1);
+    let shared: Vec<_> = (0..20).map(|_| folds("ns", 1)).collect();
+    assert!(shared.iter().all(|folds| (60..=66).contains(folds)), "{shared:?}");
+}
