@@ -232,7 +232,7 @@ fn has_baseline(scenario: Scenario) -> bool {
     matches!(scenario, Scenario::Lifecycle(_) | Scenario::Enqueue(_) | Scenario::Drain(_))
 }
 
-/// The program to measure: the given one, else the one of this workspace, which is built now.
+/// The program to measure: the given one, else the one of this workspace, which is built now as it is shipped.
 pub fn program(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(path) = given {
         ensure!(path.exists(), "--forebay: {} does not exist", path.display());
@@ -242,13 +242,13 @@ pub fn program(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = std::process::Command::new(cargo)
         .current_dir(&workspace)
-        .args(["build", "--release", "--package", "forebay"])
+        .args(["build", "--profile", "dist", "--package", "forebay"])
         .status()
         .context("cannot run cargo to build forebay; give a built program with --forebay")?;
     ensure!(status.success(), "cannot build forebay: {status}; give a built program with --forebay");
     let own = std::env::current_exe()?;
     let target = own.parent().and_then(Path::parent).context("this program is not in a target folder")?;
-    let program = target.join("release/forebay");
+    let program = target.join("dist/forebay");
     ensure!(program.exists(), "{} does not exist; give the program with --forebay", program.display());
     Ok(program)
 }
