@@ -1,11 +1,11 @@
-//! What is set for the items of a topic, or of all topics of a namespace.
+//! Settings for the items of a topic, or of all topics of a namespace.
 
 use std::time::Duration;
 
 use crate::TopicName;
 
-/// What is set for a topic or a namespace. What is absent is as the next wider scope has it: of a topic as
-/// its namespace has it, of a namespace as the node's configuration has it.
+/// The settings of a topic or a namespace. An absent one is taken from the next wider scope: a topic's from
+/// its namespace, a namespace's from the node's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct TopicSettings {
     /// The lease of an item that names none. Items have it from their enqueue on.
@@ -47,7 +47,7 @@ pub struct SettingsRow {
     pub name: TopicName,
     /// Grows with each change of any policy or settings.
     pub version: u64,
-    /// What is set. Nothing: the settings were removed.
+    /// The settings. All absent: they were removed.
     pub settings: TopicSettings,
 }
 
