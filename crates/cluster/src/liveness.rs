@@ -18,7 +18,7 @@ pub struct Liveness {
     timeout: Duration,
     /// When the catalog was last read.
     looked_at: Option<Monotonic>,
-    /// What is known of each node.
+    /// The signs of life of each node.
     nodes: BTreeMap<NodeName, Watched>,
 }
 
