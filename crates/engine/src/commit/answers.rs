@@ -1,4 +1,5 @@
-//! What a resolved batch means to callers and to the topic directory. By then all of it is in memory.
+//! The answers to callers after a batch is resolved, and its changes to the topic directory. By then all of
+//! it is in memory.
 
 use std::time::Duration;
 

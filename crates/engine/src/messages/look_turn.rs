@@ -24,7 +24,7 @@ const READ_MICROS_PER_SECOND: NonZeroU32 = NonZeroU32::new(100_000).unwrap();
 /// After a pause, so much of it at once: a page that is looked at now and then waits for nothing.
 const READ_MICROS_AT_ONCE: NonZeroU32 = NonZeroU32::new(250_000).unwrap();
 
-/// What those share who look at a shard.
+/// The turn that all looks at a shard share.
 #[derive(Debug)]
 pub(crate) struct LookTurn<C: Clock = DefaultClock> {
     /// Only who holds it may read: one at a time, so that they never take the connections that the queue

@@ -21,9 +21,9 @@ const REST: u32 = 4;
 /// And no longer, however long the commit took: its server may have been away.
 const REST_MAX: Duration = Duration::from_secs(1);
 
-/// What an operation did.
+/// The result of an operation's page.
 pub(crate) struct Operated {
-    /// What it does.
+    /// The kind of the operation.
     pub kind: OperationKind,
     /// Whose items.
     pub namespace: Namespace,

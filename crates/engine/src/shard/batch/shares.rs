@@ -25,8 +25,8 @@ pub(super) enum Class {
 
 /// How many classes there are, with the two pages and the changes.
 const CLASSES: usize = 8;
-/// So many batches are a round of turns: a prime, or work that comes with every second batch would keep step
-/// with the turns of its class.
+/// The batches of a round of turns: a prime, or work that comes with every second batch would keep step with
+/// the turns of its class.
 const TURNS: u64 = 11;
 /// How the classes share the rows where several tenants enqueue: evenly.
 const EVEN: [usize; CLASSES] = [1; CLASSES];
