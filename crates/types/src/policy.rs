@@ -96,7 +96,7 @@ impl Policy {
 /// A policy as the catalog has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyRow {
-    /// Of which topic. An empty topic: of the namespace itself.
+    /// The topic. An empty one: the namespace itself.
     pub name: TopicName,
     /// Grows with each change of any policy.
     pub version: u64,

@@ -13,7 +13,7 @@ pub struct TopicSettings {
     /// After so many failed deliveries an item that names no number is a dead letter. Items have it from
     /// their enqueue on.
     pub default_max_attempts: Option<u32>,
-    /// So long an item waits after a failed delivery whose nack names no delay, and after a lease that ran
+    /// How long an item waits after a failed delivery whose nack names no delay, and after a lease that ran
     /// out. Zero: not at all. It counts for every failure from now on.
     pub retry_delay: Option<Duration>,
     /// How long dead letters are kept. Zero: for ever. A longer one counts for those that are there, too.
@@ -43,7 +43,7 @@ impl TopicSettings {
 /// Settings as the catalog has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsRow {
-    /// Of which topic. An empty topic: of the namespace itself.
+    /// The topic. An empty one: the namespace itself.
     pub name: TopicName,
     /// Grows with each change of any policy or settings.
     pub version: u64,

@@ -14,7 +14,7 @@ use super::{Latencies, Reported};
 /// A page of topics is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicsCall {
-    /// Which ones.
+    /// The namespace and the prefix of the topics.
     pub scope: TopicScope,
     /// Go on behind this one.
     pub after: Option<TopicName>,

@@ -18,7 +18,7 @@ const TAKE_OVER_AFTER_MAX: Duration = Duration::from_secs(10);
 /// Beside a slow server, an owner that was not sure of its claim is asked again after so long: it may have
 /// lost the shard since, and then nobody has it.
 const ASK_UNSURE_EVERY: Duration = Duration::from_secs(1);
-/// So long nobody but the named successor takes a shard that was handed over.
+/// How long only the named successor takes a shard that was handed over.
 const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The last observation of a candidate, and since when it has not changed.

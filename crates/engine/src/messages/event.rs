@@ -43,7 +43,7 @@ pub(crate) enum Event {
         content: Option<[u8; 16]>,
         /// The charge of the call's admission.
         charge: Charge,
-        /// Told at once which items are for other nodes.
+        /// Receives at once which items are for other nodes.
         notice: Option<Notice>,
         /// Receives the answer.
         reply: Reply<Vec<Result<Enqueued, Refusal>>>,
@@ -79,7 +79,7 @@ pub(crate) enum Event {
         namespace: Namespace,
         /// The deliveries.
         acks: Vec<Receipt>,
-        /// Told at once which of them are for other nodes.
+        /// Receives at once which of them are for other nodes.
         notice: Option<Notice>,
         /// Receives the answer.
         reply: Reply<Vec<Settled>>,
@@ -90,7 +90,7 @@ pub(crate) enum Event {
         namespace: Namespace,
         /// The deliveries.
         nacks: Vec<NackOf>,
-        /// Told at once which of them are for other nodes.
+        /// Receives at once which of them are for other nodes.
         notice: Option<Notice>,
         /// Receives the answer.
         reply: Reply<Vec<Settled>>,
@@ -101,14 +101,14 @@ pub(crate) enum Event {
         namespace: Namespace,
         /// The deliveries.
         extensions: Vec<ExtendOf>,
-        /// Told at once which of them are for other nodes.
+        /// Receives at once which of them are for other nodes.
         notice: Option<Notice>,
         /// Receives the answer.
         reply: Reply<Vec<Extended>>,
     },
     /// List active topics.
     ActiveTopics {
-        /// Which ones.
+        /// The tenant and the page that are asked for.
         call: ActiveTopicsCall,
         /// Receives the answer.
         reply: Reply<ActiveTopics>,
@@ -122,14 +122,14 @@ pub(crate) enum Event {
     },
     /// Look at a slice of the topics.
     LookTopics {
-        /// Which ones.
+        /// The topics' scope, and where the slice begins.
         slice: TopicsSlice,
         /// Receives the answer.
         reply: Reply<TopicsSeen>,
     },
     /// Look at what topics counted that are forgotten.
     LookForgotten {
-        /// Of which ones.
+        /// The shard, and the namespaces.
         question: ForgottenQuestion,
         /// Receives the answer. `None` in it: the shard was lost meanwhile.
         reply: Reply<Option<Vec<(Namespace, Counted)>>>,
@@ -157,7 +157,7 @@ pub(crate) enum Event {
     },
     /// Look at open deliveries.
     LookLeases {
-        /// Which ones.
+        /// The shard, and which of its deliveries.
         question: LeaseQuestion,
         /// Receives the answer. `None` in it: the shard was lost meanwhile.
         reply: Reply<Option<LeasesSeen>>,
@@ -166,7 +166,7 @@ pub(crate) enum Event {
     LookConsumers {
         /// The caller.
         caller: Namespace,
-        /// Which ones.
+        /// The tenant and the page that are asked for.
         call: ConsumersCall,
         /// Receives the answer.
         reply: Reply<KnownConsumers>,
@@ -180,7 +180,7 @@ pub(crate) enum Event {
     },
     /// Begin an operation, or change it.
     Order {
-        /// Whose operation it is.
+        /// The tenant of the operation.
         caller: Namespace,
         /// The order.
         order: OperationOrder,
@@ -206,7 +206,7 @@ pub(crate) enum Event {
     LookPolicies {
         /// The caller.
         caller: Namespace,
-        /// Of which ones. An empty topic: of the namespace itself.
+        /// The topics. An empty topic: the namespace itself.
         names: Vec<TopicName>,
         /// Receives the answer, in the order of the names.
         reply: Reply<Vec<Wanted>>,
@@ -258,7 +258,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// Whose call it is, and how many members it has. `None`: it is nobody's call.
+    /// The tenant of the call, and how many members it has. `None`: it is nobody's call.
     pub fn tenant(&self) -> Option<(&Namespace, usize)> {
         Some(match self {
             Self::Enqueue { call, .. } => (&call.namespace, call.items.len()),

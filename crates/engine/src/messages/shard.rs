@@ -93,9 +93,9 @@ pub(crate) enum ShardEvent {
     },
     /// The shard was taken over.
     TakenOver(Box<TakenOver>),
-    /// The batch in flight has been in flight for [`SLOW_COMMIT`]. Said once.
+    /// The batch in flight has been in flight for [`SLOW_COMMIT`]. Reported once.
     Slow,
-    /// The batch in flight has been so for twice as long. Said each second from then on.
+    /// The batch in flight has been so for twice as long. Reported each second from then on.
     Overdue,
     /// The batch in flight is resolved.
     Resolved {

@@ -41,7 +41,7 @@ pub(crate) struct FairQueue<T> {
     free: Vec<usize>,
     /// Where each tenant is.
     by_name: FxHashMap<Namespace, usize>,
-    /// Whose turn it is, and whose is next. One that has nothing more leaves when its turn comes.
+    /// Tenants in turn: the present one first. One that has nothing more leaves when its turn comes.
     turns: VecDeque<usize>,
     /// Tenants that have something waiting.
     active: usize,
@@ -181,8 +181,8 @@ impl<T: Work> FairQueue<T> {
         self.tenants[at].work.front()
     }
 
-    /// Whose turn it is, if so many tenants are passed over. Those without credit get new for their next
-    /// turn, those without work leave.
+    /// The tenant in turn, if so many are passed over. A tenant without credit gets new for its next turn,
+    /// one without work leaves.
     fn turn(&mut self, passed: usize) -> Option<usize> {
         while let Some(at) = self.turns.get(passed).copied() {
             let tenant = &mut self.tenants[at];

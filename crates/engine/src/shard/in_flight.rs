@@ -336,7 +336,7 @@ pub(crate) struct PlannedOperation {
     pub page: OperationPage,
     /// The kind of the operation.
     pub kind: OperationKind,
-    /// Whose items.
+    /// The tenant of the items.
     pub namespace: Namespace,
     /// How far it is then.
     pub progress: OperationProgress,

@@ -28,11 +28,11 @@ pub(super) const OPEN_TENANT_MAX: usize = RUNNING_MAX + 100;
 const ENDED_TENANT_MAX: usize = 20;
 /// The same of all namespaces.
 const ENDED_MAX: usize = 128;
-/// So long they are remembered.
+/// How long they are remembered.
 const ENDED_KEPT: Duration = Duration::from_hours(30 * 24);
 /// Orders that wait for a batch.
 const ORDERS_MAX: usize = 64;
-/// So long after its beginning a part waits for an owner that understands its filter: nodes are replaced in
+/// How long after its beginning a part waits for an owner that understands its filter: nodes are replaced in
 /// this time.
 const NOT_UNDERSTOOD_MAX: Duration = Duration::from_hours(1);
 /// The pause after a read that failed.

@@ -15,7 +15,7 @@ pub(crate) enum Caller {
     Enqueue(u64, Vec<usize>),
     /// An ack, a nack, or an extension if `extends`.
     Settle {
-        /// Whose answer it is.
+        /// The member that the answer is for.
         slot: ReplySlot,
         /// It is an extension.
         extends: bool,

@@ -21,7 +21,7 @@ struct Limit {
     held: usize,
     /// The most that may.
     most: usize,
-    /// Whose limit it is.
+    /// The scope of the limit, for the message.
     whose: &'static str,
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct NextRecord {
 /// The call, or poll, of what nobody waits for any more.
 pub(crate) const NOBODY: u64 = u64::MAX;
 
-/// Whose answer it is.
+/// The member of a call that an answer is for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplySlot {
     /// The call.

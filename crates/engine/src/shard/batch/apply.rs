@@ -23,7 +23,7 @@ use crate::{
 
 /// The longest time for which leases are not timed out after an outage.
 pub(crate) const TIMEOUT_GRACE_MAX: Duration = Duration::from_secs(5);
-/// For so long they are not timed out after a change of owner, however short it was.
+/// The shortest such time after a change of owner, however short that was.
 pub(crate) const TIMEOUT_GRACE_MIN: Duration = Duration::from_secs(1);
 /// A shard that committed nothing for so long, although it tried, was away.
 const OUTAGE_MIN: Duration = Duration::from_secs(1);

@@ -30,7 +30,7 @@ pub(crate) struct Undone {
     pub refused: Vec<Planned>,
     /// The enqueues behind it that are refused.
     pub refused_waiting: Vec<ShardEnqueue>,
-    /// With which words.
+    /// The refusal that their callers get.
     pub refusal: Refusal,
     /// Topics whose windows were read on.
     pub fetched: Vec<TopicName>,

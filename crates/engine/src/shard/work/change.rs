@@ -20,7 +20,7 @@ pub(crate) struct ChangeRequest {
     pub change: ItemChange,
     /// It is only said what would be done.
     pub dry_run: bool,
-    /// Whose answer it is.
+    /// The member that the answer is for.
     pub slot: ReplySlot,
 }
 

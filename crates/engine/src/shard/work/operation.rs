@@ -88,7 +88,7 @@ pub(crate) struct OperationItem {
 /// An item that was looked for by its id.
 #[derive(Debug)]
 pub(crate) struct FoundItem {
-    /// Whose it is.
+    /// The item's tenant.
     pub namespace: Namespace,
     /// The item.
     pub item: OperationItem,
