@@ -22,9 +22,9 @@ pub struct CatalogCopy {
 pub enum Refused {
     /// A version is lower than the known one.
     WentBack {
-        /// What is known.
+        /// The versions that are known.
         known: Versions,
-        /// What was read.
+        /// The versions that were read.
         found: Versions,
     },
     /// It is the catalog of another cluster.
@@ -56,7 +56,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What became of changes.
+/// The result of applying changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Applied {
     /// The copy is as the catalog was when it was read.

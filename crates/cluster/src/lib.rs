@@ -1,4 +1,4 @@
-//! What a node makes of the catalog: which nodes live, and which node should own which shard.
+//! Decisions of a node from the catalog: which nodes live, and which node should own which shard.
 //!
 //! Everything here is a value or a function of its arguments: no I/O, no tasks, no clock. Times are
 //! [`Monotonic`](forebay_types::Monotonic), as the observing node read them. So the simulation can run it.

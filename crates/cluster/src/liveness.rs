@@ -18,7 +18,7 @@ pub struct Liveness {
     timeout: Duration,
     /// When the catalog was last read.
     looked_at: Option<Monotonic>,
-    /// What is known of each node.
+    /// The signs of life of each node.
     nodes: BTreeMap<NodeName, Watched>,
 }
 
@@ -78,7 +78,7 @@ impl Liveness {
         self.nodes.get(name).map_or(0, |watched| watched.restarts)
     }
 
-    /// The dead process that has a name. Whoever wants the name says that it expects this one.
+    /// The dead process that has a name. A process that wants the name says that it expects this one.
     pub fn dead(&self, name: &NodeName) -> Option<Sighting> {
         self.nodes.get(name).filter(|watched| watched.still_for >= self.timeout).map(|watched| watched.last)
     }

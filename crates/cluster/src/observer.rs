@@ -1,4 +1,4 @@
-//! What a node remembers of the catalog's earlier states, and the view that it makes of them.
+//! The history of the catalog that a node keeps, and the view that it makes of it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     view::{ClusterView, NodeView, ShardView},
 };
 
-/// What changes with time, as one node sees it.
+/// The part of the cluster that changes with time, as one node sees it.
 #[derive(Debug, Clone)]
 pub struct Observer {
     /// Which nodes live.
@@ -23,11 +23,11 @@ pub struct Observer {
     pub homes: HomeAges,
 }
 
-/// What a plan needs and the catalog does not say.
+/// The facts that a plan needs and the catalog does not have.
 pub struct Surroundings<'a> {
     /// The database server of a shard, as nodes report it.
     pub server: &'a dyn Fn(&CatalogShard) -> String,
-    /// Who owns which shard, as far as is known.
+    /// The owner of each shard, as far as it is known.
     pub owners: &'a BTreeMap<ShardId, NodeName>,
 }
 

@@ -1,4 +1,4 @@
-//! What a plan is made from: the cluster as one node sees it at one moment.
+//! The input of a plan: the cluster as one node sees it at one moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ pub struct NodeView {
 pub struct ShardView {
     /// The database server that stores it.
     pub server: String,
-    /// What operators want of it.
+    /// The state that operators set for it.
     pub state: CatalogShardState,
     /// The node that should own it.
     pub home: Option<Home>,

@@ -26,7 +26,7 @@ const SLEW: i64 = 10;
 
 /// A median that is further ahead is taken at once, if it stands.
 const STEP_MIN: i64 = 5_000_000;
-/// For so long it has to stand.
+/// How long it has to stand.
 const STEP_STANDS: Duration = Duration::from_secs(5);
 /// By how much it may move meanwhile, in microseconds: a reading of a server's clock is not exact.
 const STEP_WOBBLE: i64 = 1_000_000;
@@ -154,7 +154,7 @@ impl NodeTime {
         self.stepped
     }
 
-    /// Steps to a median that has been far ahead for long enough. Whoever calls it moves the spans that began
+    /// Steps to a median that has been far ahead for long enough. The caller moves the spans that began
     /// before.
     pub fn step(&mut self) -> Option<Step> {
         let before = self.moment();

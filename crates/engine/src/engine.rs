@@ -40,13 +40,13 @@ use crate::{
 /// Bytes that an item is charged with at admission beside its body.
 const ITEM_OVERHEAD_BYTES: usize = 256;
 
-/// What a dequeue that waits takes beside its topics: the poll, its timers, the caller's task and stream.
+/// Bytes of a dequeue that waits, beside its topics: the poll, its timers, the caller's task and stream.
 const POLL_OVERHEAD_BYTES: usize = 4 << 10;
-/// What each of its topics takes beside the name: the demand, the name's places in the directory, the topic
+/// Bytes of each of its topics beside the name: the demand, the name's places in the directory, the topic
 /// itself if it has no items.
 const DEMAND_OVERHEAD_BYTES: usize = 320;
 
-/// What a dequeue takes while it waits.
+/// Bytes of a dequeue while it waits.
 fn poll_bytes(call: &DequeueCall) -> usize {
     let demands = call.demands.iter().map(|demand| demand.topic.len() + DEMAND_OVERHEAD_BYTES);
     POLL_OVERHEAD_BYTES + call.consumer.len() + call.namespace.len() + demands.sum::<usize>()
@@ -74,7 +74,7 @@ pub struct Engine {
     reported: ReportedNamespaces,
     /// How many shards are served.
     served: watch::Receiver<Served>,
-    /// What the first task that panicked said.
+    /// The message of the first task that panicked.
     failed: watch::Receiver<Option<String>>,
 }
 
@@ -247,8 +247,8 @@ impl Engine {
         let _ = self.events.send(Event::Policies(changes));
     }
 
-    /// What is wanted of topics and namespaces, and what is set for them, in the order of the names. An empty
-    /// topic stands for the namespace itself.
+    /// The policies and the settings of topics and namespaces, in the order of the names. An empty topic
+    /// stands for the namespace itself.
     pub async fn policies(&self, caller: Namespace, names: Vec<TopicName>) -> Result<Vec<Wanted>, Refusal> {
         self.ask(|reply| Event::LookPolicies { caller, names, reply }).await
     }
@@ -264,7 +264,7 @@ impl Engine {
         self.ask(|reply| Event::LookNamespaces { caller, from, limit, reply }).await
     }
 
-    /// What the node is to do with these shards from now on. The others keep their duties.
+    /// Sets the node's duties for these shards from now on. The others keep their duties.
     pub fn set_duties(&self, duties: BTreeMap<ShardId, Duty>) {
         let _ = self.events.send(Event::Duties(duties));
     }
@@ -285,22 +285,22 @@ impl Engine {
         answer.await.unwrap_or(OwnerAnswer::Resigned)
     }
 
-    /// What a shard remembers of keys, for the owner of their present homes. `None`: this node can't say, for
-    /// now.
+    /// The keys that a shard remembers, for the owner of their present homes. `None`: this node can't say,
+    /// for now.
     pub async fn find_keys(&self, question: KeyQuestion) -> Option<Vec<RememberedKey>> {
         let (reply, answer) = oneshot::channel();
         self.events.send(Event::FindKeys { question, reply }).ok()?;
         answer.await.ok()
     }
 
-    /// What the node sees of its shards. `None` once the engine has stopped.
+    /// The shards as the node sees them. `None` once the engine has stopped.
     pub async fn sights(&self) -> Option<Vec<ShardSight>> {
         let (reply, answer) = oneshot::channel();
         self.events.send(Event::Sights(reply)).ok()?;
         answer.await.ok()
     }
 
-    /// What operators see. `None` once the engine has stopped.
+    /// The engine's status for operators. `None` once the engine has stopped.
     pub async fn status(&self) -> Option<Status> {
         let (reply, answer) = oneshot::channel();
         self.events.send(Event::Status(reply)).ok()?;

@@ -1,4 +1,4 @@
-//! What cannot be, unless the engine has a bug.
+//! Violated invariants: a state that only a bug of the engine can bring about.
 
 use crate::planted;
 

@@ -60,7 +60,7 @@ pub enum Bug {
     LastWaiterFirst,
     /// A new owner's ranks begin below those of the last one.
     RanksNotRaised,
-    /// What a read-back saw is taken for durable.
+    /// A read-back's result is taken for durable without a confirmation.
     ConfirmSkipped,
     /// Leases are timed out as soon as a shard is taken over.
     NoGrace,
@@ -96,13 +96,13 @@ pub enum Bug {
     NoLeaseLimit,
     /// Long polls have no limit.
     NoPollLimit,
-    /// What a server's clock showed long ago is taken for what it shows now.
+    /// A server's old clock reading is taken for its present one.
     OldReadingTakenForNew,
     /// The homes that keys had under an earlier set of shards are not asked.
     EarlierHomesForgotten,
     /// Such homes are not asked if another node owns them.
     EarlierHomesElsewhereForgotten,
-    /// What programs of the release before have stored under dedupe keys is not looked up.
+    /// Dedupe keys that programs of the release before have stored are not looked up.
     OlderKeysForgotten,
     /// Dedupe keys are not stored where programs of the release before look them up.
     NoKeysForOlder,
@@ -120,9 +120,9 @@ pub enum Bug {
     OperationCountsLost,
     /// An operation's cursor is committed without its effect.
     OperationEffectLost,
-    /// What a batch counted of items is counted although the batch did not happen.
+    /// A batch's counts of items are kept although the batch did not happen.
     UndoneCounted,
-    /// What a batch counts of items is counted twice in memory.
+    /// A batch's counts of items are added twice in memory.
     CountedTwice,
     /// Items that expire are not counted.
     ExpiredNotCounted,

@@ -13,7 +13,7 @@ pub enum LinkError {
     Lost(String),
 }
 
-/// What another node answers: one result a member.
+/// The answer of another node: one result a member.
 pub type Answers<T> = Result<Vec<Result<T, Refusal>>, LinkError>;
 
 /// Passes calls on to other nodes. Each node is named by the address at which it answers others, `host:port`.

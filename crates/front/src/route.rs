@@ -24,9 +24,9 @@ const PAUSES: [u64; 11] = [20, 60, 70, 40, 40, 40, 50, 80, 100, 150, 350];
 
 /// A verb, and what is the same for all members of its call.
 pub(crate) trait Verb: Sync {
-    /// What a call consists of.
+    /// A member of a call.
     type Member: Clone + Send + Sync;
-    /// What one of them is answered.
+    /// The answer to a member.
     type Answer: Send;
 
     /// Has this node's engine serve members.
@@ -54,7 +54,7 @@ pub(crate) trait Verb: Sync {
     }
 }
 
-/// What a member was answered.
+/// The answer to one member.
 struct Answered<A> {
     /// The member's place in the call.
     index: usize,
@@ -74,7 +74,7 @@ struct Group {
     members: Vec<usize>,
 }
 
-/// What a group's members were answered, or why this node refused all of them.
+/// The answers to a group's members, or why this node refused all of them.
 type GroupAnswers<A> = Result<Vec<Answered<A>>, Refusal>;
 
 /// A call under way.
@@ -87,7 +87,7 @@ struct Call<'a, V: Verb> {
     members: Vec<V::Member>,
     /// The rank of the first, once this node has given it: it is kept wherever the member goes.
     first_rank: OnceLock<i64>,
-    /// What did not take members that any shard may take.
+    /// The shards and nodes that did not take members that any shard may take.
     avoid: Avoid,
 }
 
@@ -177,7 +177,8 @@ fn grouped(members: Vec<(Option<Elsewhere>, usize)>) -> Vec<Group> {
 }
 
 impl<V: Verb> Call<'_, V> {
-    /// What refused a member is not asked for others that any shard may take. A shard that is moved may be.
+    /// Notes a shard or node that refused a member, so that it gets no other member that any shard may take.
+    /// A shard that is moved is not noted.
     fn avoid(&mut self, answer: &Answered<V::Answer>) {
         let (Err(refusal), Some(from)) = (&answer.result, &answer.from) else { return };
         if answer.unreached && !self.avoid.nodes.contains(&from.owner) {

@@ -1,4 +1,4 @@
-//! What a node of a cluster knows before it starts: the catalog as it is now.
+//! The start of a node of a cluster: it reads the catalog as it is now.
 
 use std::sync::Arc;
 

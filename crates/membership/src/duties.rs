@@ -1,4 +1,4 @@
-//! What a node is to do with each shard, by the assignment and by what it sees of the shards.
+//! The duty of a node for each shard, by the assignment and by what it sees of the shards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub fn turn(shard: ShardId, own: &NodeName, living: &[NodeName]) -> Option<usize
     order.iter().position(|name| *name == own)
 }
 
-/// Who owns which shard, as far as this node sees it.
+/// The owner of each shard, as far as this node sees it.
 pub fn owners(catalog: &CatalogView, own: &NodeName, sights: &[ShardSight]) -> BTreeMap<ShardId, NodeName> {
     let by_address: BTreeMap<&str, &NodeName> =
         catalog.nodes.iter().map(|node| (node.peer_address.as_str(), &node.name)).collect();

@@ -42,8 +42,8 @@ impl Followed {
         self.list(&self.listed)
     }
 
-    /// What the engine is to be told of these rows, one list after the other. A shard that is somewhere else
-    /// than before is removed, and then added: nothing of the one is in the other.
+    /// Takes these rows, and returns the lists for the engine, in order. A shard whose address has changed is
+    /// removed by one list and added by the next: the engine keeps nothing of the old one.
     pub(crate) fn take(&mut self, rows: &[CatalogShard]) -> Vec<Vec<ListedShard>> {
         let moved = |id: &ShardId| {
             let url =

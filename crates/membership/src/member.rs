@@ -55,13 +55,13 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// notice up to [`TURN_EVERY`] apart that a shard has no owner, and further apart where the catalog hangs.
 pub(crate) const TURN_STEP: Duration = TURN_EVERY;
 
-/// What the task works with.
+/// The parts that the task of membership works with.
 pub struct Membership {
     /// The catalog.
     pub catalog: Arc<dyn Catalog>,
     /// This node, as it joins.
     pub node: CatalogNode,
-    /// What is told of its duties.
+    /// The engine, which is told its duties.
     pub engine: Engine,
     /// The way to other nodes.
     pub links: Arc<dyn ClusterLinks>,
@@ -137,7 +137,7 @@ fn no_answer() -> StoreError {
     StoreError::new(ErrorClass::Disconnected, format!("no answer within {ANSWER_TIMEOUT:?}"))
 }
 
-/// What was logged last of each kind of trouble: each is one line until it is over.
+/// The last log message of each kind of trouble. Trouble is logged once, until it is over.
 #[derive(Default)]
 pub(crate) struct Said {
     /// Why the catalog can't be used.
@@ -148,13 +148,13 @@ pub(crate) struct Said {
 
 /// The task's own state.
 pub(crate) struct Member {
-    /// What it works with.
+    /// The parts that it works with.
     pub(crate) setup: Membership,
     /// This node's name.
     pub(crate) own: NodeName,
     /// The catalog as it was last read.
     pub(crate) copy: CatalogCopy,
-    /// What was seen of nodes and homes over time.
+    /// The history of nodes and homes.
     pub(crate) observer: Observer,
     /// Which database servers answered when.
     pub(crate) reach: Reach,
@@ -166,7 +166,7 @@ pub(crate) struct Member {
     pub(crate) silent: BTreeMap<NodeName, Sighting>,
     /// Another process that has this node's name, and since when its counter has been seen standing there.
     pub(crate) rival: Option<(Sighting, Monotonic)>,
-    /// What was logged.
+    /// The troubles that were logged.
     pub(crate) said: Said,
     /// A shard waits for its next owner.
     pub(crate) hurries: bool,
@@ -201,7 +201,7 @@ impl Member {
         self.setup.clock.monotonic()
     }
 
-    /// What the engine sees. `None`: it does not answer.
+    /// The engine's sights of the shards. `None`: it does not answer.
     pub(crate) async fn sights(&self) -> Option<Vec<ShardSight>> {
         tokio::time::timeout(ANSWER_TIMEOUT, self.setup.engine.sights()).await.ok().flatten()
     }
@@ -327,7 +327,7 @@ impl Member {
 
     /// Tells the engine its duties. A shard that it owns stays its own until its next owner is ready.
     pub(crate) async fn take_up_duties(&mut self, sights: &[ShardSight]) {
-        // What was taken over meanwhile must not be given away unasked.
+        // A shard that was taken over meanwhile must not be given away unasked.
         let sights = &self.sights().await.unwrap_or_else(|| sights.to_vec());
         let Some(view) = self.copy.view() else { return };
         let mut duties = duties::assigned(view, &self.own);

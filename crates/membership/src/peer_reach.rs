@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(answers.observe(asked(true, false), at(2_999)).unreached, []);
         assert_eq!(answers.observe(asked(true, false), at(3_000)).unreached, [name("b")]);
         assert_eq!(answers.observe(asked(false, true), at(4_000)).unreached, []);
-        // Who is not asked any more is forgotten.
+        // A node that is not asked any more is forgotten.
         assert_eq!(answers.observe([(other("b", true), true)].into_iter(), at(9_000)).unreached, []);
         assert_eq!(answers.observe(asked(false, true), at(9_500)).unreached, []);
         // One that is dead by the catalog is not reported, and may answer.

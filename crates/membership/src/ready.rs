@@ -1,4 +1,4 @@
-//! What a node answers to the owner of a shard that is to be given to it.
+//! The answer of a node to the owner of a shard that is to be given to it.
 
 use forebay_engine::Engine;
 use forebay_types::ShardId;

@@ -1,4 +1,4 @@
-//! What a process does when another one has its name.
+//! The way in which a process gives way to another one that has its name.
 
 use forebay_engine::Duty;
 use forebay_store::{CatalogNode, Joined, NodeReport, StoreError};

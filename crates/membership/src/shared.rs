@@ -1,4 +1,4 @@
-//! What the rest of the node knows of the cluster.
+//! The cluster's state, for the rest of the node.
 
 use forebay_types::{NodeName, ShardId};
 

@@ -1,4 +1,4 @@
-//! What a node does for shards without a living owner while the catalog does not answer.
+//! Take-overs of shards without a living owner while the catalog does not answer.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -67,7 +67,7 @@ pub enum Reason {
     ItemLeased,
     /// The item is a dead letter.
     ItemDead,
-    /// What is stored of the item can't be read.
+    /// The stored row of the item can't be read.
     ItemUnreadable,
     /// There is no such operation.
     OperationNotFound,
@@ -247,9 +247,9 @@ pub struct Elsewhere {
 /// A call, or one member of it, that was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Refusal {
-    /// What clients match on.
+    /// The code that clients match on.
     pub reason: Reason,
-    /// What people read.
+    /// The text that people read.
     pub message: String,
     /// The path of the wrong field, as in `items[3].topic`.
     pub field: Option<String>,

@@ -58,7 +58,7 @@ impl DeathCause {
 pub struct Failure {
     /// The number of the delivery, from 1.
     pub attempt: u32,
-    /// Who had the item. May be empty.
+    /// The consumer that had the item. May be empty.
     pub consumer: String,
     /// When the delivery began.
     pub leased_at: Timestamp,
@@ -66,7 +66,7 @@ pub struct Failure {
     pub ended_at: Timestamp,
     /// How it failed.
     pub cause: FailureCause,
-    /// What the consumer said, at most [`Failure::REASON_BYTES`]. Empty if the lease ended.
+    /// The reason that the consumer gave, at most [`Failure::REASON_BYTES`]. Empty if the lease ended.
     pub reason: String,
 }
 

@@ -45,7 +45,7 @@ struct Term {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter(Vec<Term>);
 
-/// What a row has in a field.
+/// The value that a row has in a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Held<'a> {
     /// This text.
@@ -92,7 +92,7 @@ impl Filter {
         self.0.iter().all(|term| term.holds(&held(term.field)) != term.negated)
     }
 
-    /// What all texts of a field begin with that pass. Empty: that is not known.
+    /// The longest known prefix that a text of the field must have to pass. Empty: none is known.
     pub fn prefix_of(&self, field: &str) -> &str {
         let terms = self.0.iter().filter(|term| term.field == field && !term.negated);
         let prefixes =
@@ -131,11 +131,11 @@ impl Term {
     }
 }
 
-/// What is wrong with a filter, and where, in bytes.
+/// An error in a filter, and where it is, in bytes.
 struct Wrong {
-    /// Where.
+    /// Its position.
     at: usize,
-    /// What.
+    /// Its message.
     what: String,
 }
 
@@ -198,7 +198,7 @@ impl<'a> Parser<'a> {
         Ok(Term { negated, field, operator, value })
     }
 
-    /// What to say where a field should be.
+    /// The message for a place where a field should be.
     fn no_field(&self, at: usize, name: &str) -> String {
         if let Some(quote) = self.text[at..].chars().next().and_then(Quote::of) {
             return format!("expected a field, which has no quotes around it, and found {}", quote.name());

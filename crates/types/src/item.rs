@@ -1,4 +1,4 @@
-//! What an item carries.
+//! The body and the attributes of an item.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// What happens to an item whose delivery is not acknowledged.
+/// The fate of an item whose delivery is not acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum DeliveryPolicy {
     /// Leased. It is ready again when the lease ends without an ack.
@@ -29,7 +29,7 @@ pub enum Waits {
     Point,
 }
 
-/// What is known of an item beside its place in the delivery order and its body.
+/// The attributes of an item beside its place in the delivery order and its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ItemAttributes {
     /// When it was enqueued.

@@ -19,7 +19,7 @@ pub enum State {
     Scheduled,
 }
 
-/// What becomes of an item after a delivery that was not acked.
+/// The next state of an item after a delivery that was not acked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     /// Goes back to its topic.

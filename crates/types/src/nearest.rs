@@ -29,7 +29,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '_' | '-')).flat_map(char::to_lowercase).collect()
 }
 
-/// What to say of a name that is not known: the nearest one, or else all that there are.
+/// The advice for a name that is not known: the nearest known name, or else all of them.
 pub fn instead<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     match (nearest(given, known.iter().copied()), known.as_slice()) {
@@ -40,7 +40,7 @@ pub fn instead<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Str
     }
 }
 
-/// What a parser says of a document, and of a name in it that is not known the nearest one.
+/// A parser's message, with the nearest known name if it is about a name that is not known.
 pub fn with_nearest(message: &str) -> String {
     // The words of serde: unknown field `a`, expected one of `b`, `c`
     let is_unknown =

@@ -32,7 +32,7 @@ impl Side {
 /// One side is paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
-    /// Who did it.
+    /// The operator who did it.
     pub by: String,
     /// Since when.
     pub since: Timestamp,
@@ -49,7 +49,7 @@ impl Pause {
     }
 }
 
-/// What is wanted of a topic or of a namespace.
+/// The pauses that operators set for a topic or a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
     /// New items are refused.
@@ -96,11 +96,11 @@ impl Policy {
 /// A policy as the catalog has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyRow {
-    /// Of which topic. An empty topic: of the namespace itself.
+    /// The topic. An empty one: the namespace itself.
     pub name: TopicName,
     /// Grows with each change of any policy.
     pub version: u64,
-    /// What is wanted. Nothing: the policy was removed.
+    /// The policy. Nothing: it was removed.
     pub policy: Policy,
 }
 

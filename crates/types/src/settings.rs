@@ -1,11 +1,11 @@
-//! What is set for the items of a topic, or of all topics of a namespace.
+//! Settings for the items of a topic, or of all topics of a namespace.
 
 use std::time::Duration;
 
 use crate::TopicName;
 
-/// What is set for a topic or a namespace. What is absent is as the next wider scope has it: of a topic as
-/// its namespace has it, of a namespace as the node's configuration has it.
+/// The settings of a topic or a namespace. An absent one is taken from the next wider scope: a topic's from
+/// its namespace, a namespace's from the node's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct TopicSettings {
     /// The lease of an item that names none. Items have it from their enqueue on.
@@ -13,7 +13,7 @@ pub struct TopicSettings {
     /// After so many failed deliveries an item that names no number is a dead letter. Items have it from
     /// their enqueue on.
     pub default_max_attempts: Option<u32>,
-    /// So long an item waits after a failed delivery whose nack names no delay, and after a lease that ran
+    /// How long an item waits after a failed delivery whose nack names no delay, and after a lease that ran
     /// out. Zero: not at all. It counts for every failure from now on.
     pub retry_delay: Option<Duration>,
     /// How long dead letters are kept. Zero: for ever. A longer one counts for those that are there, too.
@@ -43,11 +43,11 @@ impl TopicSettings {
 /// Settings as the catalog has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsRow {
-    /// Of which topic. An empty topic: of the namespace itself.
+    /// The topic. An empty one: the namespace itself.
     pub name: TopicName,
     /// Grows with each change of any policy or settings.
     pub version: u64,
-    /// What is set. Nothing: the settings were removed.
+    /// The settings. All absent: they were removed.
     pub settings: TopicSettings,
 }
 

@@ -80,7 +80,7 @@ impl FromStr for Timestamp {
     }
 }
 
-/// What comes before the zone of a time, and the zone in minutes. `None`: it has none.
+/// Splits a time into the text before its zone, and the zone in minutes. `None`: it has no zone.
 fn zone(text: &str) -> Option<(&str, i64)> {
     if let Some(local) = text.strip_suffix('Z') {
         return Some((local, 0));

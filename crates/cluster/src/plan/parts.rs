@@ -15,7 +15,7 @@ use super::{
 };
 use crate::view::{ClusterView, NodeView, ShardView};
 
-/// What a shard may do for evenness.
+/// The moves that a shard may make for evenness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mobility {
     /// It stays where an operator put it.
@@ -39,7 +39,7 @@ pub(super) struct Part<'a> {
     pub(super) server: usize,
     /// The home that it has.
     home: Option<&'a NodeName>,
-    /// What it may do.
+    /// The moves that it may make.
     mobility: Mobility,
     /// Where the plan wants it, as a position in [`Parts::nodes`].
     pub(super) node: usize,
@@ -120,7 +120,8 @@ impl<'a> Parts<'a> {
         part.home != Some(self.nodes[part.node])
     }
 
-    /// What differs from the homes that shards have. Shards that wait are left where they are.
+    /// The moves from the homes that shards have to those of the plan. Shards that wait are left where they
+    /// are.
     pub(super) fn moves(&self) -> Vec<Move> {
         let moves = self.shards.iter().filter(|part| self.moves_already(part)).filter_map(|part| {
             let reason = match part.mobility {

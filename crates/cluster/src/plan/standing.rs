@@ -1,4 +1,4 @@
-//! What each node may do with shards.
+//! Whether each node may take or keep shards.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,7 +10,7 @@ use crate::view::{ClusterView, NodeView};
 /// Of two nodes, neither is voted out.
 const NODES_MIN: usize = 3;
 
-/// What a node may do with shards.
+/// Whether a node may take or keep shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It may take shards.

@@ -186,7 +186,7 @@ fn a_new_home_is_left_alone_for_a_while() {
         shard(&mut view, 2).home_since = Some(at(NOW - 2));
         assert_eq!(plan(&view)[0].reason, reason);
     }
-    // What an operator wants waits for nothing, and neither does what a node left behind.
+    // The shards of a drained node move without a wait, and so do those of a node that is gone.
     let new = || {
         let mut view = cluster(&["a", "b"], &[(1, "db", "a"), (2, "db", "b")]);
         shard(&mut view, 2).home_since = Some(at(NOW - 1));
@@ -245,7 +245,7 @@ fn pins_go_before_evenness() {
     }
     let moves = plan(&view);
     assert_eq!(moves.iter().map(|it| it.shard.0).collect::<Vec<_>>(), [6]);
-    // What is not served helps nobody: a pin ends with its node.
+    // A pin ends with its node: a shard that no node serves helps nobody.
     die(&mut view, "a");
     assert_eq!(plan(&view).len(), 6);
     assert!(changes(&plan(&view)).values().flatten().all(|home| !home.pinned));

@@ -14,13 +14,13 @@ pub struct ChangeCall {
     pub namespace: Namespace,
     /// The items, each of them once.
     pub items: Vec<ItemId>,
-    /// What is done to each.
+    /// The change, which is the same for each of them.
     pub change: ItemChange,
     /// It is only said what would be done.
     pub dry_run: bool,
 }
 
-/// What is done to an item.
+/// A change of an item by an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ItemChange {
     /// It is removed, wherever it is. If it is leased, its receipt is over.

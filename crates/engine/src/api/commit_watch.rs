@@ -46,7 +46,7 @@ impl CommitWatch {
         WATCH.scope(self.clone(), calls)
     }
 
-    /// What it has learnt so far, of the first eight commits, in the order in which they ended.
+    /// The commits that it has seen so far: the first eight, in the order in which they ended.
     pub fn commits(&self) -> Vec<SeenCommit> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -16,7 +16,7 @@ pub struct CallerFrom {
 /// Consumers are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumersCall {
-    /// Whose. `None`: those of all namespaces.
+    /// The namespace of the consumers. `None`: all namespaces.
     pub namespace: Option<Namespace>,
     /// Go on behind this namespace and name.
     pub after: Option<ConsumerName>,

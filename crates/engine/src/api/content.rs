@@ -1,4 +1,4 @@
-//! What a call with a request id stores, in short: under the same id another call is refused.
+//! The digest of a call with a request id: another call under the same id is refused.
 
 use std::time::Duration;
 

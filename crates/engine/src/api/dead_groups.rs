@@ -9,7 +9,7 @@ pub struct DeadGroupsCall {
     pub namespace: Namespace,
     /// The topic. `None`: all of them.
     pub topic: Option<Topic>,
-    /// So many dead letters of each shard are looked at, at most: the latest.
+    /// The most dead letters of each shard to look at: the latest.
     pub window: usize,
 }
 
@@ -35,7 +35,7 @@ pub struct DeadGroups {
 pub struct DeadGroup {
     /// Names the group: a hash of the reason.
     pub fingerprint: String,
-    /// What they have in common of their reasons, or how they died if they have none.
+    /// The text that their reasons have in common, or how they died if they have none.
     pub reason: String,
     /// How many there are.
     pub count: u64,

@@ -11,13 +11,13 @@ use super::CallerFrom;
 pub struct DequeueCall {
     /// The tenant.
     pub namespace: Namespace,
-    /// What is asked for, in the order of the answer.
+    /// The topics that are asked for, in the order of the answer.
     pub demands: Vec<Demand>,
     /// How long to wait if nothing is there. Already cut to the limit and to the call's deadline.
     pub wait: Duration,
     /// Overrides the items' own lease duration.
     pub lease: Option<Duration>,
-    /// Who asks; may be empty.
+    /// The consumer that asks; may be empty.
     pub consumer: String,
     /// From where, for operators.
     pub from: CallerFrom,
@@ -45,7 +45,7 @@ pub struct Delivered {
     pub topic: Topic,
     /// Its priority.
     pub priority: i32,
-    /// What it carries.
+    /// Its payload, headers and metadata.
     pub body: Body,
     /// Numbers the deliveries from 1.
     pub attempt: u32,

@@ -1,6 +1,6 @@
-//! What a node is to do with a shard. Who decides that is above the engine.
+//! The duty of a node for a shard. It is decided above the engine.
 
-/// What a node is to do with a shard.
+/// The duty of a node for a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Duty {
     /// Own it: take it over as soon as that may be.

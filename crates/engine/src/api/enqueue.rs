@@ -9,7 +9,7 @@ use forebay_types::{Body, DeliveryPolicy, ItemId, Namespace, Schedule, ShardId, 
 pub struct EnqueueCall {
     /// The tenant.
     pub namespace: Namespace,
-    /// What to store.
+    /// The items to store.
     pub items: Vec<NewItem>,
     /// Makes a repeated call harmless. Not with an item that names a dedupe key or a shard.
     pub request_id: Option<String>,
@@ -37,7 +37,7 @@ pub struct NewItem {
     pub topic: Topic,
     /// Smaller numbers are delivered first.
     pub priority: i32,
-    /// What it carries.
+    /// Its payload, headers and metadata.
     pub body: Body,
     /// When it may be delivered.
     pub schedule: Schedule,

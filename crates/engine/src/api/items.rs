@@ -53,9 +53,9 @@ pub enum ItemState {
 /// time. Leased ones: the end of the lease. Dead letters: the time of the death, the latest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ItemPosition {
-    /// What counts first.
+    /// The first key of the order.
     pub first: i64,
-    /// What counts second.
+    /// The second key of the order.
     pub second: i64,
     /// Breaks ties.
     pub shard: ShardId,
@@ -83,7 +83,7 @@ pub struct ItemSeen {
     pub id: ItemId,
     /// Its place in the list.
     pub position: ItemPosition,
-    /// What is stored of it.
+    /// The item as it is stored.
     pub stored: StoredItem,
     /// Its lease, if it is leased.
     pub lease: Option<LeaseSeen>,
@@ -92,7 +92,7 @@ pub struct ItemSeen {
 /// A lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseSeen {
-    /// Who has the item. May be empty.
+    /// The consumer that has the item. May be empty.
     pub consumer: String,
     /// When the delivery began.
     pub leased_at: Timestamp,
@@ -102,12 +102,12 @@ pub struct LeaseSeen {
     pub delivery: u32,
     /// The item's priority.
     pub priority: i32,
-    /// What else was known of the item when it was leased.
+    /// The item's other attributes when it was leased.
     pub attributes: ItemAttributes,
 }
 
 impl LeaseSeen {
-    /// What it has in a field of a filter.
+    /// Its value in a field of a filter.
     pub(crate) fn held(&self, field: &str, now: Timestamp) -> Held<'_> {
         match field {
             "consumer" => Held::Text((&self.consumer).into()),

@@ -8,7 +8,7 @@ use forebay_types::{
 
 use super::reason;
 
-/// What one shard answers to an order.
+/// The answer of one shard to an order.
 pub type Ordered = (ShardId, Result<OperationRow, Refusal>);
 
 /// Parts of operations, in the shards of this node that were looked at.
@@ -38,11 +38,11 @@ pub struct ItemCount {
 /// Items of an operation's page in a batch, by what became of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct OperationItems {
-    /// Those that were changed.
+    /// Items that were changed.
     pub changed: u64,
-    /// Those that did not fit any more.
+    /// Items that did not fit any more.
     pub skipped: u64,
-    /// Those that could not be changed.
+    /// Items that could not be changed.
     pub failed: u64,
 }
 
@@ -78,20 +78,20 @@ pub fn filter_fields(kind: OperationKind) -> &'static [Field] {
     }
 }
 
-/// What a filter may ask of an item.
+/// The facts of an item that a filter may use.
 pub(crate) struct Facts<'a> {
     /// The item.
     pub id: ItemId,
     /// Its priority.
     pub priority: i32,
-    /// What else is known of it.
+    /// Its other attributes.
     pub attributes: &'a ItemAttributes,
     /// How it died, and the text of the last nack, if it is a dead letter.
     pub death: Option<(&'a str, &'a str)>,
 }
 
 impl<'a> Facts<'a> {
-    /// What it has in a field of a filter.
+    /// Its value in a field of a filter.
     pub fn held(&self, field: &str, now: Timestamp) -> Held<'a> {
         match field {
             "item" => Held::Text(self.id.to_string().into()),
@@ -104,7 +104,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// What an item has in a field that the filter of each state has.
+/// The value of an item in a field that the filter of each state has.
 pub(super) fn held(field: &str, now: Timestamp, attributes: &ItemAttributes, priority: i32) -> Held<'static> {
     match field {
         "age" => Held::Number((now.as_micros() - attributes.enqueued_at.as_micros()).max(0)),

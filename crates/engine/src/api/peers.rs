@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use forebay_store::DedupeHit;
 use forebay_types::{Incarnation, ShardId, Topic};
 
-/// What a candidate asks the owner of a shard whose claim was not renewed for a while: do you own it?
+/// The question of a candidate to the owner of a shard whose claim was not renewed for a while: do you own
+/// it?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnerQuestion {
     /// The shard.
@@ -17,7 +18,7 @@ pub struct OwnerQuestion {
     pub server_slow: bool,
 }
 
-/// What the owner said.
+/// The owner's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OwnerAnswer {
     /// It owns the shard, and trusts its claim: the candidate stops.
@@ -33,7 +34,7 @@ pub enum OwnerAnswer {
     Silent,
 }
 
-/// What the owner of a key's home asks the owner of an earlier home: was it stored there?
+/// The question of the owner of a key's home to the owner of an earlier home: was it stored there?
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyQuestion {
     /// The earlier home.
@@ -44,7 +45,7 @@ pub struct KeyQuestion {
     pub keys: Vec<[u8; 16]>,
 }
 
-/// What a shard remembers under a hash.
+/// A key as a shard remembers it under a hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RememberedKey {
     /// As the store has it.

@@ -6,6 +6,6 @@ pub enum Reach {
     /// In its own shards.
     #[default]
     Own,
-    /// In the shards of all nodes. Whoever calls the engine passes on to the others what is theirs.
+    /// In the shards of all nodes. The engine's caller passes on to the others what is theirs.
     All,
 }

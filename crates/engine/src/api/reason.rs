@@ -1,5 +1,4 @@
-//! What reasons of failures have in common: what differs from item to item is replaced, so that failures of
-//! one kind have one text.
+//! The common text of failures of one kind: the parts of a reason that differ from item to item are replaced.
 
 use std::hash::Hasher as _;
 
@@ -20,8 +19,8 @@ const HEX_LENGTH_MIN: usize = 8;
 /// How many digits the parts of a UUID have.
 const UUID_PARTS: [usize; 5] = [8, 4, 4, 4, 12];
 
-/// What the group of a dead letter is called: what its reason has in common with others, or how it died if it
-/// has none. Only the beginning of a reason counts, as groups read no more of it.
+/// The name of a dead letter's group: the text that its reason has in common with others, or how it died if
+/// it has none. Only the beginning of a reason counts, as groups read no more of it.
 pub(crate) fn of_death(cause: &str, reason: &str) -> String {
     match normalised(&reason[..reason.floor_char_boundary(REASON_BYTES)]) {
         none if none.is_empty() => cause.to_owned(),
@@ -141,7 +140,7 @@ mod tests {
     fn a_group_is_called_by_its_reason_or_by_how_it_died() {
         assert_eq!(of_death("nacked", "user 7"), "user <n>");
         assert_eq!(of_death("lease ended", "  "), "lease ended");
-        // What lies behind the beginning of a reason makes no other group, nor does a cut inside a character.
+        // A reason's text behind its beginning makes no other group, nor does a cut inside a character.
         let long = "ä".repeat(REASON_BYTES);
         assert_eq!(of_death("nacked", &long), of_death("nacked", &long[..REASON_BYTES]));
         let odd = format!("x{long}");

@@ -12,7 +12,7 @@ use forebay_types::{Namespace, TopicName};
 pub struct ReportedTopics {
     /// Names as `namespace/topic`. One that ends in `*` stands for all that begin so.
     pub patterns: Vec<String>,
-    /// So many topics at most: the first ones that this node sees.
+    /// The most topics that have them: the first ones that this node sees.
     pub most: usize,
 }
 
@@ -56,7 +56,7 @@ pub struct Reported {
 impl Reported {
     /// Namespaces that have metrics of their own: the first ones that a node sees.
     pub const NAMESPACES_MAX: usize = 200;
-    /// What stands for all others. No namespace has this name.
+    /// The name that stands for all others. No namespace has it.
     pub const OTHERS: &str = "(others)";
 }
 

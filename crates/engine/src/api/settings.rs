@@ -7,13 +7,13 @@ use forebay_types::{Limits, Timestamp, TopicSettings};
 use super::ReportedTopics;
 use crate::planted::{Bug, on};
 
-/// What a topic counts as in one shard, with its place in the topic directory and one ready item.
+/// The bytes that a topic counts as in one shard, with its place in the topic directory and one ready item.
 pub const TOPIC_BYTES: usize = 1 << 10;
 
 /// How the engine works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// What is allowed.
+    /// The limits.
     pub limits: Limits,
     /// Bytes of ready index and cached bodies, over all shards.
     pub index_bytes: usize,
@@ -84,7 +84,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What counts for a topic or a namespace where nothing is set for it. Every field is there.
+    /// The node's defaults for a topic or a namespace. Every field is there.
     pub fn defaults_of(&self, namespace: &str) -> TopicSettings {
         TopicSettings {
             default_lease: Some(self.limits.lease_default),

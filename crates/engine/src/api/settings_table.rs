@@ -1,10 +1,10 @@
-//! What is set for topics and namespaces, as the node has heard of it.
+//! The settings of topics and namespaces, as the node has heard of them.
 
 use std::{collections::HashMap, time::Duration};
 
 use forebay_types::{Namespace, Policy, Topic, TopicName, TopicSettings};
 
-/// What is wanted of a topic or a namespace.
+/// The policy and the settings of a topic or a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wanted {
     /// Its pauses.
@@ -27,9 +27,9 @@ pub(crate) struct Versioned {
 /// The settings of topics and namespaces.
 #[derive(Debug, Default)]
 pub(crate) struct SettingsTable {
-    /// Those of topics.
+    /// The settings of topics.
     topics: HashMap<TopicName, Versioned>,
-    /// Those of namespaces.
+    /// The settings of namespaces.
     namespaces: HashMap<Namespace, Versioned>,
 }
 
@@ -59,8 +59,8 @@ impl SettingsTable {
         namespaces.chain(self.topics.keys().cloned()).collect()
     }
 
-    /// What counts for a topic: its own settings, and those of its namespace where it has none. What is
-    /// absent is as the node has it.
+    /// The settings that count for a topic: its own, and those of its namespace where it has none. An absent
+    /// one is as the node has it.
     pub fn of_topic(&self, name: &TopicName) -> TopicSettings {
         let own = self.topics.get(name).map(|own| own.settings).unwrap_or_default();
         own.or(self.of_namespace(&name.namespace))

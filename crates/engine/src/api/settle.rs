@@ -9,7 +9,7 @@ use forebay_types::{Receipt, Refusal, Timestamp};
 pub struct NackOf {
     /// The delivery.
     pub receipt: Receipt,
-    /// What is to become of the item.
+    /// The fate of the item.
     pub action: NackAction,
     /// New metadata.
     pub metadata: Option<Vec<u8>>,
@@ -17,7 +17,7 @@ pub struct NackOf {
     pub reason: String,
 }
 
-/// What is to become of a nacked item.
+/// The fate of a nacked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NackAction {
     /// It failed; ready again after the delay. `None`: after the retry delay of its topic.
@@ -37,7 +37,7 @@ pub struct ExtendOf {
     pub lease: Option<Duration>,
 }
 
-/// What was done to one delivery that an ack or a nack ended.
+/// The result for one delivery that an ack or a nack ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settlement {
     /// The item is back earlier than it was to be, since it expires.

@@ -1,4 +1,4 @@
-//! What an engine is made of.
+//! The parts of an engine.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use forebay_types::Clock;
 
 use super::{Duty, ListedShard, Peers, Reach, Settings, Tasks};
 
-/// What an engine is made of.
+/// The parts of an engine.
 pub struct Setup {
     /// How it works.
     pub settings: Settings,
@@ -14,7 +14,7 @@ pub struct Setup {
     pub address: String,
     /// The shards that it may have to do with at first.
     pub shards: Vec<ListedShard>,
-    /// What it is to do with each of them at first, and with those that come later.
+    /// Its duty for each of them at first, and for shards that come later.
     pub duty: Duty,
     /// Where it places new items.
     pub reach: Reach,

@@ -18,9 +18,9 @@ pub enum Intake {
 /// The shards that take new items, and those that don't.
 #[derive(Debug, Default)]
 pub(crate) struct ByIntake {
-    /// Those that do.
+    /// Shards that take new items.
     pub active: Vec<ShardId>,
-    /// Those that are drained.
+    /// Shards that are drained.
     pub draining: Vec<ShardId>,
 }
 

@@ -1,8 +1,8 @@
-//! What a node sees of a shard that others may own.
+//! A shard that others may own, as a node sees it.
 
 use forebay_types::ShardId;
 
-/// What a node sees of a shard.
+/// A shard, as a node sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardSight {
     /// Its number.

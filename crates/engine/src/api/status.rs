@@ -1,8 +1,8 @@
-//! What operators see.
+//! The engine's status, for operators.
 
 use std::time::Duration;
 
-/// What operators see of the engine, as of one moment.
+/// The engine's status for operators, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Status {
     /// One per configured shard.
@@ -26,7 +26,7 @@ pub struct Status {
     pub topic_count: usize,
     /// Bytes that count for their rows.
     pub topic_bytes: usize,
-    /// What the event loop has done.
+    /// The event loop's work.
     pub turns: TurnStatus,
     /// By how much steps have moved node time since the start.
     pub clock_stepped_micros: u64,
@@ -42,7 +42,7 @@ pub struct MissingHome {
     pub until_micros: i64,
 }
 
-/// What the engine's event loop has done. It is one task: while a turn lasts, nobody else is served.
+/// The work of the engine's event loop. It is one task: while a turn lasts, nobody else is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct TurnStatus {
     /// Turns since the start.
@@ -116,7 +116,7 @@ impl ShardState {
     }
 }
 
-/// What a shard's circuit breaker lets through.
+/// The calls that a shard's circuit breaker lets through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BreakerPhase {
@@ -155,7 +155,7 @@ pub struct ShardStatus {
     pub owner: String,
     /// Since when it does not answer, in microseconds since the Unix epoch.
     pub silent_since_micros: Option<i64>,
-    /// What its circuit breaker lets through.
+    /// The state of its circuit breaker.
     pub breaker: BreakerPhase,
     /// Since when the breaker is not closed, in microseconds since the Unix epoch.
     pub breaker_since_micros: Option<i64>,
@@ -187,7 +187,7 @@ pub struct ShardStatus {
     pub clock_offset_micros: i64,
     /// Settings of the server that may lose commits, or that are better changed, one sentence each.
     pub concerns: Vec<String>,
-    /// What it has lost, as this node found when it took it over, one sentence each.
+    /// Its losses, as this node found when it took it over, one sentence each.
     pub losses: Vec<String>,
     /// The last failure, for people; empty if none.
     pub last_error: String,

@@ -35,7 +35,7 @@ pub enum TaskName {
     Notices,
 }
 
-/// What a task does.
+/// The future that a task runs.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs the tasks of the engine and of membership. Neither starts a task elsewhere. So who implements this
@@ -87,7 +87,7 @@ impl Tasks for Supervised {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")

@@ -14,7 +14,7 @@ use super::{Latencies, Reported};
 /// A page of topics is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicsCall {
-    /// Which ones.
+    /// The namespace and the prefix of the topics.
     pub scope: TopicScope,
     /// Go on behind this one.
     pub after: Option<TopicName>,
@@ -69,7 +69,7 @@ pub struct TopicsPage {
     pub through: Option<TopicName>,
     /// The shards that were looked at.
     pub shards: Vec<ShardId>,
-    /// Those of them that told all that they have counted. Empty, if that was not asked for.
+    /// The shards of these that told all that they have counted. Empty, if that was not asked for.
     pub counted: Vec<ShardId>,
     /// How many topics were looked at.
     pub scanned: usize,
@@ -80,7 +80,7 @@ pub struct TopicsPage {
 pub struct MemorySlice {
     /// By namespace and name. Dead letters of topics that memory has forgotten are not in it.
     pub topics: Vec<TopicFigures>,
-    /// What these topics have in each shard.
+    /// The figures of these topics in each shard.
     pub shards: BTreeMap<ShardId, ShardFigures>,
     /// The last one that was looked at. `None`: there are no more.
     pub through: Option<TopicName>,
@@ -133,7 +133,7 @@ pub struct TopicFigures {
     pub next_due_at: Option<Timestamp>,
     /// Dequeue calls that wait for it.
     pub waiting: usize,
-    /// What has become of its items. `None`: nothing was counted.
+    /// The counts of its items. `None`: nothing was counted.
     pub counted: Option<Counted>,
     /// How much happens in it.
     pub rates: Rates,
@@ -151,7 +151,7 @@ pub struct TopicFigures {
     pub reported: Reported,
 }
 
-/// What has become of a topic's items so far.
+/// The counts of a topic's items so far, by what became of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counted {
     /// Since when it is counted, in the shard where that is longest.
@@ -173,7 +173,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// What a shard has counted of a topic that has so many open deliveries.
+    /// The counts of a shard for a topic that has so many open deliveries.
     pub(crate) fn of(TopicTally { since, tally }: TopicTally, leased: u64) -> Self {
         let count = |count: i64| u64::try_from(count).unwrap_or(0);
         Self {

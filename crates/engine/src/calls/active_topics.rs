@@ -31,10 +31,10 @@ const HEADS_PER_TURN: usize = 512;
 const UNREAD_PER_TURN: usize = 32;
 /// Positions in the order of active topics that one turn searches.
 const POSITIONS_PER_TURN: usize = 4_096;
-/// What a topic in a page costs, in positions.
+/// The cost of a topic in a page, in positions.
 const TOPIC_POSITIONS: usize = 2;
 
-/// What one turn may still look at.
+/// The work that one turn may still do.
 struct Work {
     /// Heads.
     heads: usize,
@@ -155,7 +155,7 @@ fn search(core: &Core, page: &mut WaitingPage, work: &mut Work) -> bool {
     index.after(page.searched.clone()).next().is_none()
 }
 
-/// What a page says of a topic. Shards that take no part in the merge are left out, as in the order.
+/// The entry of a topic in a page. Shards that take no part in the merge are left out, as in the order.
 fn active_topic(core: &Core, namespace: &Namespace, position: &TopicPosition) -> ActiveTopic {
     let name = TopicName { namespace: namespace.clone(), topic: position.topic.clone() };
     let mut topic = ActiveTopic { position: position.clone(), ready: 0, leased: 0, scheduled: 0 };
@@ -174,7 +174,7 @@ fn active_topic(core: &Core, namespace: &Namespace, position: &TopicPosition) ->
 fn refresh(core: &mut Core, namespace: &Namespace, work: &mut Work) -> bool {
     let at = core.time.monotonic();
     let mut index = core.active.take(namespace);
-    // What changes is looked at as fast as it changes: else a busy namespace would never have its answer.
+    // Topics are looked at as fast as they change: else a busy namespace would never have its answer.
     let most = work.heads + index.take_marked();
     if let Some(after) = index.next_to_take_in() {
         let topics = core.topics.of_namespace(namespace, after).take(most);
@@ -205,7 +205,7 @@ fn look_at(core: &mut Core, index: &mut ActiveIndex, namespace: &Namespace, topi
     if core.policies.is_topic_paused(&name) {
         return index.set(topic, None);
     }
-    // What is not listed yet is looked at again once it is, and no page is given before that.
+    // A head that is not listed yet is looked at again once it is, and no page is given before that.
     let parts = core.topics.parts(&name);
     if prefetch::is_head_unknown(&mut core.slots, &mut core.ids, &parts, moment) {
         index.set_unread(topic);

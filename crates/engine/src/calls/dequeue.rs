@@ -34,7 +34,8 @@ pub(crate) fn serve(
     let poll = Poll { _charge: charge, ..Poll::new(call, reply, until) };
     let names = poll.names.clone();
     core.polls.insert(id, poll);
-    // Whoever waits already comes first, also for what this turn of the event loop has just made ready.
+    // A poll that waits already comes first, also for items that this turn of the event loop has just made
+    // ready.
     let in_line = waits && names.iter().any(|name| core.topics.waiting_count(name) > 0);
     if !in_line && find_items(core, id, at) {
         return;

@@ -33,7 +33,7 @@ type ByShard = BTreeMap<ShardIndex, Share>;
 struct Share {
     /// The items.
     items: Vec<AdmittedItem>,
-    /// What they are charged with while they wait.
+    /// The bytes that they are charged with while they wait.
     bytes: usize,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn serve(
     }
     let now = core.time.now();
     let EnqueueCall { namespace, items, request_id, only, avoid } = call;
-    // Whoever calls: a repeat works after a token was replaced.
+    // The caller does not count: a repeat works after a token was replaced.
     let request = request_id.map(|id| RequestKey {
         hash: hash(&[b"request", namespace.as_bytes(), id.as_bytes()]),
         content: content.filter(|_| !is_older(&core.launcher.address)),
@@ -80,7 +80,7 @@ pub(crate) fn serve(
         let is_keyed = request.is_some() || item.item.dedupe.is_some();
         let paused = whole.clone().or_else(|| pause_of(core, &namespace, &item.item.topic));
         match paused {
-            // What a key remembers is answered nevertheless: the item is refused where it would be stored.
+            // A key's answer is given nevertheless: the item is refused where it would be stored.
             Some(refusal) if is_keyed => item.item.refused = Some(refusal),
             Some(refusal) => {
                 refused.push((index, refusal));

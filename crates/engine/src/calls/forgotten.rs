@@ -1,4 +1,4 @@
-//! What topics counted that are forgotten.
+//! The counts of topics that are forgotten.
 
 use forebay_types::{Namespace, ShardId};
 

@@ -1,4 +1,4 @@
-//! What operators look at: open deliveries. The log of a shard is in the order of their ends, so those of one
+//! Open deliveries, for operators. The log of a shard is in the order of their ends, so the deliveries of one
 //! topic are looked for among all.
 
 use forebay_store::LeaseEntry;

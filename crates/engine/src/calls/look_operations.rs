@@ -1,4 +1,4 @@
-//! What operators look at: the parts of operations in the shards that this node owns for certain.
+//! The parts of operations in the shards that this node owns for certain, for operators.
 
 use forebay_store::{
     OperationFailure, OperationId, OperationKind, OperationPart, OperationProgress, OperationRow,

@@ -1,4 +1,4 @@
-//! What operators look at: how a topic stands in each shard of this node.
+//! How a topic stands in each shard of this node, for operators.
 
 use forebay_types::{Monotonic, Seq, Timestamp, TopicId, TopicName};
 
@@ -26,7 +26,8 @@ pub(crate) fn serve(core: &mut Core, name: &TopicName, reply: Reply<Vec<(Standin
             let since = slot.health.breaker_since().unwrap_or(at);
             now.minus(at.since(since))
         });
-        // What a shard held when it ceased to answer is told, although another node may have it by now.
+        // The standing in a shard that has ceased to answer is told, although another node may have it by
+        // now.
         let known = breaker.is_some() || shard.is_trusted(at) && !core.listing.is_walking(index);
         known.then(|| {
             let topic = shard.topic_id(name);

@@ -1,4 +1,4 @@
-//! What operators look at: which shards can be looked at, and a slice of their topics.
+//! Topics for operators: the shards that can be looked at, and a slice of their topics.
 //!
 //! A walk through a million topics is many slices. Each is an event, so other callers have their turns
 //! between two of them.

@@ -1,4 +1,4 @@
-//! What callers ask for: a verb a file.
+//! The calls of clients and operators: a verb a file.
 
 pub(crate) mod ack;
 pub(crate) mod active_topics;

@@ -96,7 +96,7 @@ pub(crate) fn wake_resumed(core: &mut Core) {
     }
 }
 
-/// What is wanted of topics and namespaces, in the order of the names.
+/// The policies and settings of topics and namespaces, in the order of the names.
 pub(crate) fn look(core: &Core, names: &[TopicName]) -> Vec<Wanted> {
     names.iter().map(|name| core.policies.wanted(name)).collect()
 }

@@ -1,4 +1,4 @@
-//! What ack, nack and lease extension have in common: each member is queued at the shard that its receipt
+//! The common part of ack, nack and lease extension: each member is queued at the shard that its receipt
 //! names. If its delivery is over, the caller is told where the item is.
 
 use forebay_store::ItemLocation;
@@ -17,7 +17,7 @@ use crate::{
 pub(super) struct Member {
     /// The delivery.
     pub receipt: Receipt,
-    /// What is to be done.
+    /// The settlement that is asked for.
     pub kind: SettleKind,
 }
 

@@ -1,4 +1,4 @@
-//! What operators see of the engine.
+//! The engine's status, for operators.
 
 use forebay_types::{Monotonic, Side, Timestamp, TopicName};
 

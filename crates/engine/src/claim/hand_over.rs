@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_types::Monotonic;
 
-/// What is not committed after so long is refused, so that a hand-over stops a shard's calls only for a
+/// Work that is not committed after so long is refused, so that a hand-over stops a shard's calls only for a
 /// moment. A batch in flight is waited for all the same.
 const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -12,7 +12,7 @@ const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(200);
 /// committed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HandOver {
-    /// Who shall have it next. Empty: anybody may.
+    /// The node that shall have it next. Empty: any node may.
     pub successor: String,
     /// When what is not committed by then is refused.
     pub until: Monotonic,

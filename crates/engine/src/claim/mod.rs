@@ -1,5 +1,5 @@
-//! Who may own a shard: the decisions alone, as functions of what is known. The tasks and the event loop ask
-//! stores and other nodes, and do what is decided here. The model (`crates/model`) calls the same functions.
+//! Decisions on the owner of a shard, as functions of what is known. The tasks and the event loop ask stores
+//! and other nodes, and do what is decided here. The model (`crates/model`) calls the same functions.
 
 mod hand_over;
 mod reply;

@@ -1,10 +1,10 @@
-//! What a node says to a candidate that asks whether it owns a shard.
+//! The reply of a node to a candidate that asks whether it owns a shard.
 
 use forebay_types::Incarnation;
 
 use crate::planted::{Bug, on};
 
-/// What a node does about a candidate's question.
+/// The reply of a node to a candidate's question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
     /// It says yes: it owns the shard in that tenure, and trusts its claim.
@@ -18,8 +18,8 @@ pub enum Reply {
     Deny,
 }
 
-/// What to do about a question. `tenure`: whether the node owns the shard in the tenure that the candidate
-/// names, and if so, whether it trusts its claim. `server_slow`: so it is for the candidate.
+/// Decides the reply to a question. `tenure`: whether the node owns the shard in the tenure that the
+/// candidate names, and if so, whether it trusts its claim. `server_slow`: so it is for the candidate.
 pub fn reply(tenure: Option<bool>, server_slow: bool) -> Reply {
     match tenure {
         Some(true) => Reply::Owns,

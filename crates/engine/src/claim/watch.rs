@@ -1,4 +1,4 @@
-//! What a candidate sees of a shard over time, and when it may take the shard over.
+//! The watch of a candidate over a shard, and when it may take the shard over.
 //!
 //! Why that is safe, and all cases in which it may, are at the head of `io/take_over.rs`.
 
@@ -18,10 +18,10 @@ const TAKE_OVER_AFTER_MAX: Duration = Duration::from_secs(10);
 /// Beside a slow server, an owner that was not sure of its claim is asked again after so long: it may have
 /// lost the shard since, and then nobody has it.
 const ASK_UNSURE_EVERY: Duration = Duration::from_secs(1);
-/// So long nobody but the named successor takes a shard that was handed over.
+/// How long only the named successor takes a shard that was handed over.
 const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a candidate saw, and since when it has not changed.
+/// The last observation of a candidate, and since when it has not changed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Watch {
     /// The last observation.
@@ -30,7 +30,7 @@ pub struct Watch {
     since: Monotonic,
     /// The shard's server has committed a row for this node since then.
     probed: bool,
-    /// What the owner said since then, and when the attempt began that asked it.
+    /// The owner's answer since then, and when the attempt began that asked it.
     answer: Option<(OwnerAnswer, Monotonic)>,
 }
 
@@ -65,7 +65,7 @@ pub enum Lapse {
     },
 }
 
-/// What a candidate does.
+/// The decision of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// It takes the shard over, if nothing has changed since it was seen.
@@ -97,7 +97,7 @@ impl Watch {
         self.seen == *seen
     }
 
-    /// What was seen last.
+    /// The last observation.
     pub fn seen(&self) -> &Observation {
         &self.seen
     }
@@ -142,7 +142,7 @@ impl Watch {
         })
     }
 
-    /// What to do, now that it is known whether the owner has lapsed.
+    /// Decides the next step, now that it is known whether the owner has lapsed.
     pub fn decide(&self, node: &CandidateNode<'_>, lapsed: bool, now: Monotonic) -> Decision {
         let unchanged = now.since(self.since);
         match () {

@@ -38,7 +38,7 @@ fn a_reading_that_took_long_says_no_more_than_it_can() {
     // The server's clock is 2 s ahead at least, and 17 s at most.
     assert_eq!(vote(&mut time, 52_000_000, 5_000_000), 32_000_000);
     assert_eq!(vote(&mut time, 52_500_000, 19_000_000), 32_500_000);
-    // What agrees with that changes nothing, nor does the wall clock.
+    // A reading that agrees with that changes nothing, nor does the wall clock.
     hands.set(60_000_000, 20_000_000);
     assert_eq!(vote(&mut time, 52_100_000, 19_000_000), 32_500_000);
     // It is behind.

@@ -1,4 +1,5 @@
-//! What a resolved batch means to callers and to the topic directory. By then all of it is in memory.
+//! The answers to callers after a batch is resolved, and its changes to the topic directory. By then all of
+//! it is in memory.
 
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use crate::{
     },
 };
 
-/// For so long a batch has had no answer when its callers are told.
+/// How long a batch has no answer before its callers are told.
 const OVERDUE_AFTER: Duration = SLOW_COMMIT.saturating_mul(2);
 
 /// Members of calls that one turn answers because their shard was lost.
@@ -180,7 +181,7 @@ fn enqueued(
     }
 }
 
-/// Whose delivery ended, and how, if its consumer, or nobody, ended it.
+/// The namespace, the consumer and the end of a delivery that its consumer, or nobody, ended.
 fn ended(planned: &Planned) -> Option<(&Namespace, &str, Flow)> {
     let Planned::Settle(settle) = planned else { return None };
     let flow = match settle.request.kind.end()? {

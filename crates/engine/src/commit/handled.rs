@@ -30,7 +30,7 @@ pub(super) fn count(core: &mut Core, index: ShardIndex, done: &[Planned]) {
     }
 }
 
-/// Whose delivery was acked, of which topic, and when it began.
+/// The namespace, the topic and the beginning of a delivery that was acked.
 fn acked(planned: &Planned) -> Option<(&Namespace, TopicId, Timestamp)> {
     let Planned::Settle(settle) = planned else { return None };
     let is_ack = matches!(settle.request.kind, SettleKind::Ack);

@@ -37,7 +37,7 @@ pub(crate) fn commit_in_turn(core: &mut Core, changed: &[ShardIndex], until: Mon
     while let Some(index) = core.loads.next(core.settings.batches_per_server) {
         let done = commit(core, index);
         update_load(core, index, node);
-        // What left the queues without a row may have held up a call that needs a batch to itself.
+        // Work that left the queues without a row may have held up a call that needs a batch to itself.
         if done == Done::Nothing && core.loads.is_waiting(index) {
             return broken("a shard that wants to commit has something to commit");
         }
@@ -69,7 +69,7 @@ fn load(shard: &mut OwnedShard, node: Moment) -> ShardLoad {
     ShardLoad { busy: shard.busy_until(node.at).is_some(), takes: shard.turn_takes(), wants: rows.map(size) }
 }
 
-/// What came of building a shard's next batch.
+/// The result of building a shard's next batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Done {
     /// A batch was sent off.

@@ -19,7 +19,7 @@ const UNUSED_AFTER: Duration = Duration::from_secs(60);
 
 /// A page that is being put together.
 pub(crate) struct WaitingPage {
-    /// What is asked for.
+    /// The call.
     pub call: ActiveTopicsCall,
     /// Receives the answer.
     pub reply: Reply<ActiveTopics>,

@@ -9,7 +9,7 @@ use crate::{api::BreakerPhase, messages::shard::SLOW_COMMIT};
 
 /// Failures and slow commits are counted over this span.
 const STRIKE_WINDOW: Duration = Duration::from_secs(10);
-/// So many of them open the breaker.
+/// Strikes within the window that open the breaker.
 const STRIKES_MAX: usize = 3;
 /// How long an open breaker waits before the shard is probed.
 const PROBE_AFTER: Duration = Duration::from_secs(1);
@@ -17,7 +17,7 @@ const PROBE_AFTER: Duration = Duration::from_secs(1);
 /// Counts failures and slow commits of one shard.
 #[derive(Debug)]
 pub(crate) struct Breaker {
-    /// What it lets through.
+    /// Its phase.
     phase: BreakerPhase,
     /// Since when.
     since: Monotonic,

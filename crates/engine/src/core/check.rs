@@ -1,4 +1,4 @@
-//! What must hold in the node's memory between two turns of the event loop. The simulation checks it after
+//! Invariants of the node's memory between two turns of the event loop. The simulation checks them after
 //! every turn.
 
 use std::collections::HashMap;

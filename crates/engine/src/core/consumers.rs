@@ -1,5 +1,5 @@
-//! Who asked for items lately, and how its deliveries ended. Names come from callers, so what is remembered
-//! of a namespace has so many bytes: who was seen longest ago is forgotten.
+//! Consumers that asked for items lately, and how their deliveries ended. Names come from callers, so the
+//! consumers of a namespace have a limit in bytes: the one seen longest ago is forgotten.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,9 +17,9 @@ use crate::{
 const NAMESPACE_BYTES_MAX: usize = 128 << 10;
 /// Bytes that all of them may take. Then those of the namespace go in which nobody was seen for longest.
 const BYTES_MAX: usize = 8 << 20;
-/// What a consumer takes beside its texts, its part of the tables included.
+/// Bytes of a consumer beside its texts, its part of the tables included.
 const CONSUMER_BYTES: usize = 400;
-/// What a namespace takes beside its consumers.
+/// Bytes of a namespace beside its consumers.
 const NAMESPACE_BYTES: usize = 256;
 
 /// The consumers that a node remembers.
@@ -37,12 +37,12 @@ pub(crate) struct Consumers {
     cut: bool,
 }
 
-/// Those of a namespace.
+/// The consumers of a namespace.
 #[derive(Debug)]
 struct OfNamespace {
     /// By name.
     by_name: HashMap<Arc<str>, Consumer>,
-    /// Who was seen longest ago.
+    /// The consumers, from the one that was seen longest ago.
     order: BTreeMap<u64, Arc<str>>,
     /// Bytes of all of them.
     bytes: usize,
@@ -55,7 +55,7 @@ struct OfNamespace {
 /// One of them.
 #[derive(Debug, Default)]
 struct Consumer {
-    /// What is told of it, but for leases and rates.
+    /// The figures that are told of it, but for leases and rates.
     figures: ConsumerFigures,
     /// How its deliveries ended.
     ends: RecentFlow<{ ConsumerFigures::WINDOW.as_secs() }>,

@@ -1,5 +1,5 @@
-//! What becomes of items and deliveries beside being stored, delivered and acked, as metrics of a namespace
-//! count it.
+//! Fates of items and deliveries beside being stored, delivered and acked, as metrics of a namespace count
+//! them.
 
 use forebay_types::DeathCause;
 use metrics::{Counter, Label, counter};
@@ -9,7 +9,7 @@ use crate::{
     shard::{in_flight::SettleEffect, work::SettleKind},
 };
 
-/// What becomes of an item, or of a delivery.
+/// The fate of an item, or of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// A delivery is nacked, whatever becomes of its item.
@@ -49,8 +49,8 @@ impl Fate {
         Self::Died(DeathCause::ALL[3]),
     ];
 
-    /// What the end of a delivery is, and what becomes of the item. An ack is counted by topic; and what
-    /// takes a leased item out counts that by itself.
+    /// The fates that the end of a delivery counts as: the delivery's and the item's. An ack is counted by
+    /// topic; a purge or a cancel of a leased item counts that by itself.
     pub fn of_end(kind: &SettleKind, effect: &SettleEffect) -> impl Iterator<Item = Self> + use<> {
         let end = match kind {
             SettleKind::Nack { action: NackAction::Release(_), .. } | SettleKind::Reset => {

@@ -11,7 +11,7 @@ const STUCK_FOR: Duration = Duration::from_secs(60);
 /// may be at work on it.
 const UNUSABLE_FOR: Duration = Duration::from_secs(10);
 
-/// What speaks against this node as the owner of a shard.
+/// The reasons against this node as the owner of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Fitness {
     /// When it was given up because a batch was stuck.

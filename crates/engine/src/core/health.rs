@@ -9,9 +9,9 @@ use forebay_types::{Monotonic, ShardId, Timestamp};
 use super::breaker::Breaker;
 use crate::{api::BreakerPhase, clock::Moment};
 
-/// So many losses of a shard are shown.
+/// Losses of a shard that are shown: the last ones.
 const LOSSES_SHOWN: usize = 3;
-/// For so long.
+/// How long a loss is shown.
 const LOSSES_SHOWN_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 /// The health of one shard.
@@ -20,7 +20,7 @@ pub(crate) struct Health {
     id: ShardId,
     /// Where the store keeps it, for operators.
     server: String,
-    /// What the shard lets through.
+    /// The shard's circuit breaker.
     breaker: Breaker,
     /// Since when the breaker is not closed.
     breaker_since: Option<Monotonic>,
@@ -36,9 +36,9 @@ pub(crate) struct Health {
     lost_since: Option<Monotonic>,
     /// The address of the owner that is waited for.
     waits_for: Option<String>,
-    /// What operators should know of the server's settings.
+    /// Warnings for operators about the server's settings.
     concerns: Vec<String>,
-    /// What it lost, as take-overs of this node found.
+    /// Its losses, as take-overs of this node found.
     losses: Vec<(Monotonic, String)>,
     /// Whether its items took part in the merge when it was last maintained.
     was_merged: bool,
@@ -140,12 +140,12 @@ impl Health {
         &self.server
     }
 
-    /// What operators should know of the server's settings, from now on.
+    /// Sets the warnings for operators about the server's settings.
     pub fn set_concerns(&mut self, concerns: Vec<String>) {
         self.concerns = concerns;
     }
 
-    /// What operators should know of the server's settings.
+    /// The warnings for operators about the server's settings.
     pub fn concerns(&self) -> &[String] {
         &self.concerns
     }
@@ -157,13 +157,13 @@ impl Health {
         self.losses.drain(..surplus);
     }
 
-    /// What it lost lately.
+    /// Its losses of late.
     pub fn losses(&self, at: Monotonic) -> Vec<String> {
         let fresh = self.losses.iter().filter(|(since, _)| at.since(*since) < LOSSES_SHOWN_FOR);
         fresh.map(|(_, loss)| loss.clone()).collect()
     }
 
-    /// What the breaker lets through.
+    /// The breaker's phase.
     pub fn phase(&self) -> BreakerPhase {
         self.breaker.phase()
     }

@@ -1,4 +1,4 @@
-//! What a node has of a shard that it owns.
+//! The memory of a shard that a node owns.
 
 use crate::{io::reads::Reads, shard::OwnedShard};
 

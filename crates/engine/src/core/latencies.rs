@@ -9,21 +9,21 @@ use forebay_types::{Monotonic, Namespace, Topic, TopicName};
 
 use crate::api::{Histogram, Latencies};
 
-/// The length of a slot. What was counted in this one and in the one before is told.
+/// The length of a slot. Figures cover the present slot and the one before.
 const SLOT: Duration = Duration::from_secs(60);
 /// Topics that have histograms: 9 MiB of them.
 const TOPICS_MAX: usize = 10_000;
-/// Those of one namespace.
+/// Topics of one namespace that have them.
 const OF_NAMESPACE_MAX: usize = TOPICS_MAX / 4;
 
-/// What was counted of a topic.
+/// The latencies of a topic of late.
 #[derive(Debug, Default)]
 struct Recent {
     /// The number of the present slot.
     slot: u64,
-    /// What was counted in it.
+    /// Latencies in that slot.
     now: Latencies,
-    /// What was counted in the slot before it.
+    /// Latencies in the slot before it.
     before: Latencies,
 }
 
@@ -37,13 +37,13 @@ impl Recent {
         }
     }
 
-    /// What was counted in it is too long ago to be told.
+    /// Whether its slots are too long ago to be told.
     fn is_over(&self, slot: u64) -> bool {
         slot > self.slot + 1
     }
 }
 
-/// What was counted of all topics.
+/// The latencies of all topics.
 #[derive(Debug, Default)]
 pub(crate) struct RecentLatencies {
     /// By namespace and topic.
@@ -69,7 +69,7 @@ impl RecentLatencies {
         self.record(&name.namespace, &name.topic, lengths, at, |recent| &mut recent.handlings);
     }
 
-    /// What was counted of a topic. `None`: nothing lately, or there was no room for it.
+    /// The latencies of a topic. `None`: there were none lately, or there was no room for it.
     pub fn of(&self, name: &TopicName, at: Monotonic) -> Option<Box<Latencies>> {
         let recent = self.namespaces.get(&name.namespace)?.get(&name.topic)?;
         let slot = slot(at);

@@ -25,7 +25,7 @@ pub(crate) enum Asked {
     },
 }
 
-/// What a shard is to be asked.
+/// The question to a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
     /// The shard.
@@ -43,16 +43,16 @@ pub(crate) struct DedupeLookup {
     pub to_ask: VecDeque<Question>,
     /// The shard that is asked now.
     pub asked: Option<Asked>,
-    /// What was found so far.
+    /// The keys found so far.
     pub hits: Vec<FoundKey>,
 }
 
-/// What a shard remembers of a key.
+/// A key that a shard remembers.
 #[derive(Debug)]
 pub(crate) struct FoundKey {
     /// The shard.
     pub shard: ShardId,
-    /// What it remembers.
+    /// The key, as the shard remembers it.
     pub key: RememberedKey,
 }
 

@@ -1,4 +1,4 @@
-//! What waited for a shard that was lost, until it is answered.
+//! Work that waited for a shard that was lost, until it is answered.
 
 use forebay_types::Refusal;
 
@@ -11,8 +11,8 @@ pub(crate) struct LostShard {
     pub index: ShardIndex,
     /// Why what it had not begun is refused.
     pub refusal: Refusal,
-    /// What the batch in flight is refused with, if COMMIT was sent.
+    /// The refusal of the batch in flight, if COMMIT was sent.
     pub unknown: Option<Refusal>,
-    /// What waits, in the order in which it is answered.
+    /// The work that waits, in the order in which it is answered.
     pub work: Box<dyn Iterator<Item = LostWork> + Send>,
 }

@@ -86,11 +86,11 @@ pub(crate) struct Core {
     pub listing: Listing,
     /// Shards that were lost, as long as something that waited for them has no answer.
     pub lost: VecDeque<LostShard>,
-    /// What is wanted of topics and namespaces.
+    /// The policies and settings of topics and namespaces.
     pub policies: Policies,
     /// Dequeue calls.
     pub polls: Polls,
-    /// Who asked for items lately.
+    /// The consumers that asked for items lately.
     pub consumers: Consumers,
     /// Calls whose members are answered one by one.
     pub calls: PendingCalls,
@@ -106,19 +106,19 @@ pub(crate) struct Core {
     pub active: ActiveIndexes,
     /// The oldest item that is first in its topic.
     pub oldest_ready: OldestReady,
-    /// What is to be done at a time.
+    /// Timers of polls, pages, topics and policies.
     pub timers: Timers,
     /// Numbers for reads and calls.
     pub ids: Ids,
     /// The highest rank given out.
     pub rank: i64,
-    /// What each database server has to do.
+    /// The load of each database server.
     pub loads: ServerLoads,
-    /// What happens in namespaces and topics.
+    /// Metrics of namespaces and topics.
     pub traffic: Traffic,
     /// How long that took lately, by topic.
     pub latencies: RecentLatencies,
-    /// What the event loop has done.
+    /// The event loop's work.
     pub turns: TurnStatus,
     /// Whether the engine stops.
     pub stopping: Stopping,

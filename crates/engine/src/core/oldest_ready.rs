@@ -10,7 +10,7 @@ pub(crate) struct OldestReady {
     after: Option<TopicName>,
     /// The oldest that it has found so far.
     found: Option<Timestamp>,
-    /// What the last round found.
+    /// The result of the last round.
     known: Option<Timestamp>,
 }
 

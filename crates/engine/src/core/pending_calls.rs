@@ -88,7 +88,7 @@ impl<T> PendingCall<T> {
 struct PendingEnqueue {
     /// Its members.
     call: PendingCall<Enqueued>,
-    /// What it was charged with at admission. Released with the call.
+    /// The charge of its admission. Released with the call.
     _charge: Charge,
 }
 

@@ -1,4 +1,4 @@
-//! What is wanted of topics and namespaces, as the node has heard of it.
+//! The policies of topics and namespaces, as the node has heard of them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -9,11 +9,11 @@ use crate::api::{SettingsTable, Versioned, Wanted};
 /// The policies.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
-    /// Those of topics.
+    /// Policies of topics.
     topics: HashMap<TopicName, Policy>,
-    /// Those of namespaces, each for all of its topics.
+    /// Policies of namespaces, each for all of its topics.
     namespaces: HashMap<Namespace, Policy>,
-    /// What is set for them.
+    /// Their settings.
     pub settings: SettingsTable,
     /// How many policies and settings each namespace has, its own included.
     named: BTreeMap<Namespace, usize>,
@@ -22,12 +22,12 @@ pub(crate) struct Policies {
 }
 
 impl Policies {
-    /// What is wanted of a topic; with an empty topic, of the namespace itself.
+    /// The policy of a topic; with an empty topic, of the namespace itself.
     pub fn get(&self, name: &TopicName) -> Option<&Policy> {
         if name.topic.is_empty() { self.namespaces.get(&name.namespace) } else { self.topics.get(name) }
     }
 
-    /// What is wanted of a topic, and what is set for it.
+    /// The policy and the settings of a topic; with an empty topic, of the namespace itself.
     pub fn wanted(&self, name: &TopicName) -> Wanted {
         let Versioned { settings, version } = self.settings.own(name);
         Wanted { policy: self.get(name).cloned().unwrap_or_default(), settings, version }

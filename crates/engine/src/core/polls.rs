@@ -18,7 +18,7 @@ use crate::{
 
 /// A dequeue call.
 pub(crate) struct Poll {
-    /// What is asked for.
+    /// The call.
     pub call: Arc<DequeueCall>,
     /// The topics, in the order of the demands.
     pub names: Arc<[TopicName]>,
@@ -28,7 +28,7 @@ pub(crate) struct Poll {
     pub until: Monotonic,
     /// Leases under way for it; `None` while it waits.
     pub leases: Option<LeasesUnderWay>,
-    /// What a call that waits was charged with. Released with the poll.
+    /// The charge of a call that waits. Released with the poll.
     pub _charge: Option<Charge>,
 }
 
@@ -44,7 +44,7 @@ impl Poll {
         (self.call.wait + at.since(self.until)).saturating_sub(self.until.since(at))
     }
 
-    /// What it would take of a topic, if it waits.
+    /// Its demand for a topic, if it waits.
     pub fn waiting(&self, id: u64, name: &TopicName) -> Option<WaitingPoll> {
         let demand = self.call.demands.iter().find(|demand| demand.topic == name.topic)?;
         if self.leases.is_some() || self.reply.is_closed() {
@@ -61,7 +61,7 @@ impl Poll {
 pub(crate) struct LeasedItem {
     /// Its position in the answer.
     pub position: usize,
-    /// What the caller is given.
+    /// The item as the caller is given it.
     pub delivered: Delivered,
     /// How it is returned if nobody receives it.
     pub on_return: ReturnAction,
@@ -73,7 +73,7 @@ pub(crate) struct LeasesUnderWay {
     pub left: usize,
     /// Shards that take at-most-once items: never late, the answer waits for them.
     pub at_most_once: BTreeSet<ShardIndex>,
-    /// What is leased so far.
+    /// The items that are leased so far.
     pub items: Vec<LeasedItem>,
     /// Something that was reserved expired before it could be leased, or its shard was lost. There may be
     /// something else.

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::{api::RememberedKey, index::ShardIndex};
 
-/// So many are answered at one time. Askers whose question is dropped try again.
+/// The most questions that are open at one time. Askers whose question is dropped try again.
 const QUESTIONS_MAX: usize = 256;
 
 /// The questions that have no answer yet, by read.

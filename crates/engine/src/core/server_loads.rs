@@ -1,4 +1,4 @@
-//! What each database server has to do: its batches in flight, and the shards that want to commit.
+//! The load of each database server: its batches in flight, and the shards that want to commit.
 //!
 //! A change of one shard changes one account, so a turn costs as much as shards have changed, however many
 //! there are.
@@ -21,7 +21,7 @@ pub(crate) enum BatchSize {
     Full,
 }
 
-/// What one shard adds to the load of its server.
+/// The load that one shard adds to its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ShardLoad {
     /// Its batch is in flight, and not for long.
@@ -32,7 +32,7 @@ pub(crate) struct ShardLoad {
     pub wants: Option<BatchSize>,
 }
 
-/// What one server has to do.
+/// The load of one server.
 #[derive(Debug, Default)]
 struct ServerLoad {
     /// Batches in flight.
@@ -49,12 +49,12 @@ struct ServerLoad {
     next: ShardIndex,
 }
 
-/// What every server has to do.
+/// The load of every server.
 #[derive(Debug, Default)]
 pub(crate) struct ServerLoads {
     /// By the server's position.
     servers: Vec<ServerLoad>,
-    /// What each shard adds, by its position.
+    /// The load that each shard adds, by its position.
     shards: Vec<ShardLoad>,
     /// Servers whose load has changed: one of their shards may be able to commit now.
     changed: BTreeSet<ServerIndex>,

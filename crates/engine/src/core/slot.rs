@@ -33,7 +33,7 @@ pub(crate) struct Slot {
     /// Counts the rounds of its task: each ends in a take-over and its loss. What an earlier term reports is
     /// dropped.
     pub term: u64,
-    /// What the node owns of it.
+    /// Its memory, if the node owns it.
     pub holding: Option<Box<Holding>>,
     /// Whether the node owns it, for operators.
     pub state: ShardState,
@@ -41,7 +41,7 @@ pub(crate) struct Slot {
     pub health: Health,
     /// Its task's inbox.
     pub tasks: UnboundedSender<ShardOrder>,
-    /// What the node is to do with it, as its task sees it.
+    /// The node's duty for it, as its task sees it.
     pub duty: watch::Sender<Duty>,
     /// Where its owner answers, `host:port`, if another node is. Empty: nobody is, or that is not known.
     pub owner: String,
@@ -51,7 +51,7 @@ pub(crate) struct Slot {
     pub prepared: bool,
     /// The tenure that this node has denied last: nobody is answered in it.
     pub denied: Denied,
-    /// What speaks against this node as its owner.
+    /// The reasons against this node as its owner.
     pub fitness: Fitness,
     /// The node owns it, and is about to hand it over.
     pub hand_over: Option<HandOver>,
@@ -139,7 +139,7 @@ impl Slot {
         self.is_served_elsewhere() && self.elsewhere().owner == address
     }
 
-    /// Whom to ask instead of this node: the owner, or who shall be the next one where it has none.
+    /// The node to ask instead of this one: the owner, or the next one where it has none.
     pub fn elsewhere(&self) -> Elsewhere {
         let owner = match (&self.hand_over, &*self.duty.borrow()) {
             (Some(hand_over), _) => hand_over.successor.clone(),

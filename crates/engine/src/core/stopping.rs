@@ -10,9 +10,9 @@ pub(crate) enum Stopping {
     /// The engine runs.
     #[default]
     No,
-    /// What was accepted is committed and answered.
+    /// Accepted work is committed and answered.
     Draining {
-        /// Who waits for the end.
+        /// Receivers of the word that it has stopped.
         waiting: Vec<oneshot::Sender<()>>,
         /// Polls that waited when the stop began, and are not answered yet.
         polls: vec::IntoIter<u64>,

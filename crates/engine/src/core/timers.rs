@@ -1,11 +1,11 @@
-//! What is to be done at a time.
+//! Timers of polls, pages, topics and policies.
 
 use std::collections::BTreeSet;
 
 use forebay_types::{Monotonic, TopicName};
 use rustc_hash::FxHashMap;
 
-/// What is to be done.
+/// An event that is due at a time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Timer {
     /// A poll's wait is over, or the rest of its answer is late. A poll has one: it moves if it is set again.

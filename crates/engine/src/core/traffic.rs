@@ -1,6 +1,6 @@
-//! What happens in namespaces and topics, for those who read the metrics. Names come from callers, so only so
-//! many have series of their own: the first ones, which keep them. Series that come and go are worse than
-//! none.
+//! Metrics of namespaces and topics. Names come from callers, so the number of namespaces and topics with
+//! series of their own is limited: the first ones have them, and keep them. Series that come and go are worse
+//! than none.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -32,11 +32,11 @@ const OF_TOPIC: [&str; 5] = [
     "forebay_topic_dead_lettered_total",
 ];
 
-/// What a namespace has.
+/// The metrics of a namespace.
 struct OfNamespace {
-    /// What happens.
+    /// Its flow: items and deliveries, as [`OF_NAMESPACE`] lists them.
     counters: [Counter; 4],
-    /// What becomes of items and deliveries else.
+    /// Other fates of items and deliveries.
     fates: Fates,
     /// How long items have been ready when they are delivered.
     wait: Histogram,
@@ -44,9 +44,9 @@ struct OfNamespace {
     handling: Histogram,
 }
 
-/// What a topic has.
+/// The metrics of a topic.
 struct OfTopic {
-    /// What happens.
+    /// Its flow: items and deliveries, as [`OF_TOPIC`] lists them.
     counters: [Counter; 5],
     /// How long items have been ready when they are delivered.
     wait: Histogram,
@@ -116,7 +116,7 @@ impl Traffic {
         }
     }
 
-    /// So many items or deliveries of a namespace became this.
+    /// Counts a fate of items or deliveries of a namespace.
     pub fn became(&mut self, namespace: &Namespace, fate: Fate, count: u64) {
         match self.namespace(namespace) {
             Some(of_namespace) => of_namespace.fates.count(fate, count),
@@ -158,7 +158,7 @@ impl Traffic {
         Reported { namespace, topic: self.topic(name).is_some() }
     }
 
-    /// What a namespace has. `None`: there is no room for it.
+    /// The metrics of a namespace. `None`: there is no room for it.
     fn namespace(&mut self, name: &Namespace) -> Option<&OfNamespace> {
         let has_room = self.namespaces.len() < Reported::NAMESPACES_MAX;
         match self.namespaces.entry(name.clone()) {
@@ -170,7 +170,7 @@ impl Traffic {
         }
     }
 
-    /// What a topic has. `None`: there is no room for it, or it is not wanted.
+    /// The metrics of a topic. `None`: there is no room for it, or it is not wanted.
     fn topic(&mut self, name: &TopicName) -> Option<&OfTopic> {
         let Self { topics_wanted, topics, .. } = self;
         let has_room = topics.len() < topics_wanted.most;

@@ -131,7 +131,7 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
     share_ended(core, index, poll, items);
 }
 
-/// What the caller is given of an item, and how that is returned. `None`: it expired.
+/// An item as the caller is given it, and how it is returned. `None`: it expired.
 fn hand_out(core: &Core, index: ShardIndex, reserved: ReservedItem, leased: &Leased) -> Option<LeasedItem> {
     let (id, term) = (core.slots[index].id, core.slots[index].term);
     let position = reserved.position;
@@ -213,7 +213,7 @@ fn wait_again(core: &mut Core, id: u64, again: bool) {
     core.timers.set(until, Timer::Poll(id));
     for name in names.iter() {
         core.topics.add_waiting(name.clone(), id);
-        // Who is before it in a line has looked, or will be woken.
+        // A poll before it in the line has looked, or will be woken.
         if core.topics.waiting(name).next() == Some(id) {
             core.topics.wake(name.clone());
         }
@@ -246,7 +246,7 @@ fn drop_ended(core: &mut Core, id: u64) {
     if let Some(leases) = core.polls.leases_mut(id) {
         leases.items = kept;
     }
-    // What was to be delivered at most once has left the shard already, and stays away.
+    // An at-most-once item has left the shard already, and stays away.
     expired.retain(|action| matches!(action, ReturnAction::Release(_)));
     undelivered::return_undelivered(&mut core.slots, expired);
 }

@@ -33,7 +33,7 @@ pub(crate) enum Pick {
     Refused(Refusal),
 }
 
-/// What was picked so far.
+/// The items picked so far.
 #[derive(Default)]
 struct Picked {
     /// The items, by shard.
@@ -126,7 +126,7 @@ fn pick_topic(
         wanted -= 1;
         match head(slots, part, moment) {
             Some(head) => heads.push(Reverse(head)),
-            // What comes next in this shard is not known: nothing behind it may go first.
+            // The next item in this shard is not known: nothing behind it may go first.
             None if prefetch::fetch_next(slots, ids, part, wanted) => return,
             None => {}
         }

@@ -93,7 +93,7 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
             let mut leases: Vec<(ShardIndex, ShardLease)> = Vec::with_capacity(shards.len());
             let mut at_most_once = BTreeSet::new();
             for (shard, mut items) in shards {
-                // What takes a whole batch would keep all others out of it. At-most-once items are waited
+                // A lease as large as a batch would keep all others out of it. At-most-once items are waited
                 // for, so those of a shard stay together.
                 let whole = items.iter().any(|reserved| reserved.item.is_at_most_once());
                 at_most_once.extend(whole.then_some(shard));

@@ -1,4 +1,4 @@
-//! Who waits for what a shard is about to store: the polls to which new items may be handed directly.
+//! Polls that wait for items that a shard is about to store: new items may be handed to them directly.
 
 use std::collections::BTreeMap;
 

@@ -39,7 +39,7 @@ impl Work for Call {
 /// Events that wait.
 #[derive(Default)]
 pub(super) struct Inbox {
-    /// What is nobody's call: reports of the shards' tasks, and what operators want.
+    /// Events that are no tenant's call: reports of the shards' tasks, and calls of operators.
     reports: VecDeque<Event>,
     /// Calls, in turn by tenant.
     calls: FairQueue<Call>,

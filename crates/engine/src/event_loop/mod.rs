@@ -77,7 +77,7 @@ pub(crate) async fn run(mut core: Core, mut events: UnboundedReceiver<Event>, pu
             }
             return;
         }
-        // Whoever was answered gets its turn before the next batch is built.
+        // Callers that were answered get their turn before the next batch is built.
         tokio::task::yield_now().await;
     }
 }
@@ -178,7 +178,7 @@ fn advance(core: &mut Core) {
     // Before anything else changes: all that has changed is noted.
     active_topics::serve_waiting(core);
     serve::serve_woken(core, WORK_PER_TURN_MAX);
-    // What was maintained is among them again.
+    // Shards that were maintained are among them again.
     changed = core.slots.take_changed();
     let until = core.time.monotonic().plus(WORK_PER_TURN_MAX);
     scheduler::commit_in_turn(core, &changed, until);

@@ -1,5 +1,5 @@
-//! What a shard's task reports, and what is done with it. This is the only place where what an earlier term
-//! reports is dropped.
+//! Reports of a shard's task, and how they are handled. This is the only place where reports of an earlier
+//! term are dropped.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::{
 /// A server whose clock is further off is reported.
 const CLOCK_OFFSET_MICROS_MAX: u64 = 1_000_000;
 
-/// What operators read of a shard that leaves what it is asked without an answer.
+/// The message to operators about a shard that leaves questions without an answer.
 const NO_ANSWER: &str = "no answer within a second";
 
 /// Handles what a shard's task reported in a term.
@@ -213,7 +213,8 @@ fn or_strike<T>(result: Result<T, StoreError>, health: &mut Health, at: Monotoni
     result.map_err(|error| health.read_failed(&error, at)).ok()
 }
 
-/// What a read found that deliveries don't need: its failure is no reason to leave the shard out.
+/// The result of a read that deliveries don't need. `None` if it failed, which is no reason to leave the
+/// shard out.
 fn or_note<T>(result: Result<T, StoreError>, health: &mut Health) -> Option<T> {
     result.map_err(|error| health.note(format!("read of counts: {error}"))).ok()
 }

@@ -12,7 +12,7 @@ use crate::{
     planted::{Bug, on},
 };
 
-/// So many failures of one batch that are neither conflicts nor lost connections, and the shard is given up.
+/// After so many failures of one batch that are neither conflicts nor lost connections the shard is given up.
 const FAILURES_MAX: u32 = 8;
 /// The same for conflicts. Each may have waited for a lock for some seconds.
 const CONFLICTS_MAX: u32 = 32;
@@ -21,7 +21,7 @@ const CONFLICTS_MAX: u32 = 32;
 /// stored for so long: it was not the fence that was behind.
 const DUPLICATE_AGAIN: Duration = Duration::from_secs(60);
 
-/// What to do about a commit that failed.
+/// The next step after a commit that failed.
 enum Failure {
     /// It is known how it ended.
     Ended(Verdict),
@@ -161,8 +161,7 @@ fn tell(task: &ShardTask, batch: u64, why: &str, cause: &Cause) {
     }
 }
 
-/// What becomes of a batch that was not committed, and never will be as it was sent. `None`: it is sent
-/// again.
+/// Decides on a batch that was not committed, and never will be as it was sent. `None`: it is sent again.
 async fn not_committed(
     task: &mut ShardTask,
     writer: &mut dyn Writer,
@@ -181,8 +180,8 @@ async fn not_committed(
     }
 }
 
-/// What becomes of a batch with a row that the database refuses, although the shard is ours. `None`: which
-/// row that is could not be found.
+/// Decides on a batch with a row that the database refuses, although the shard is ours. `None`: which row
+/// that is could not be found.
 async fn refused(
     task: &mut ShardTask,
     writer: &mut dyn Writer,
@@ -203,7 +202,7 @@ async fn refused(
     Some(Verdict::Unstorable { why, bad, duplicate })
 }
 
-/// What to do about an error.
+/// Decides the next step after an error.
 fn failure(task: &ShardTask, batch: &Batch, error: CommitError) -> Failure {
     if matches!(error, CommitError::Unknown(_)) {
         metrics::counter!("forebay_unknown_outcomes_total", "shard" => task.id.to_string()).increment(1);
@@ -261,7 +260,7 @@ async fn resolve(task: &mut ShardTask, writer: &mut dyn Writer, number: u64) -> 
                     unknown_since = Some(task.clock.monotonic());
                 }
                 task.events.send(ShardEvent::Trouble(error.to_string()));
-                // What is not available is asked for as long as it takes.
+                // A store that is not available is asked for as long as it takes.
                 if error.class != ErrorClass::Unavailable {
                     tries.count(error.class);
                 }
@@ -331,7 +330,7 @@ fn log_lost_batches(task: &ShardTask, batch: u64) {
     );
 }
 
-/// Said once, however often the database is asked.
+/// Logs an unknown outcome once, however often the database is asked.
 fn log_unknown(task: &ShardTask, batch: u64, error: &StoreError) {
     let ShardTask { id, server, .. } = task;
     tracing::warn!(

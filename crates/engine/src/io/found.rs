@@ -1,5 +1,5 @@
-//! What a take-over finds wrong with a shard: it lacks what this node had committed, or its fence is behind
-//! its rows. Neither can be mended here. It is said loudly, counted, and shown for a day.
+//! Faults of a shard that a take-over finds: it lacks what this node had committed, or its fence is behind
+//! its rows. Neither can be mended here. Each is logged as an error, counted, and shown for a day.
 
 use forebay_store::Fence;
 use forebay_types::ShardId;

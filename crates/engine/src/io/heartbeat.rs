@@ -16,7 +16,7 @@ use crate::{
     planted::{Bug, on},
 };
 
-/// What the renewals of one term work with.
+/// The parts that the renewals of one term work with.
 pub(super) struct Renewals {
     /// The shard's number.
     pub id: ShardId,

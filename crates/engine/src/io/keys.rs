@@ -10,7 +10,7 @@ use crate::{
     shard::work::{KeyHash, decode_remembered, removal},
 };
 
-/// What is stored under these hashes.
+/// Reads the keys that are stored under these hashes.
 pub(super) async fn look_up(
     reader: &dyn Reader,
     generations: &[u64],

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// What the tasks of all shards work with.
+/// The parts that the tasks of all shards work with.
 pub(crate) struct Launcher {
     /// Where this node answers, `host:port`.
     pub address: String,
@@ -35,7 +35,7 @@ pub(crate) struct Launcher {
     pub pulse: LoopPulse,
     /// How long a shard stays its owner's without a renewal.
     pub shard_lease: Duration,
-    /// What the node is to do with a shard at first.
+    /// The node's duty for a shard at first.
     pub duty: Duty,
     /// The event loop's inbox.
     pub events: UnboundedSender<Event>,
@@ -50,7 +50,7 @@ const FIND_KEYS_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Launched {
     /// Its inbox.
     pub orders: UnboundedSender<ShardOrder>,
-    /// What the node is to do with the shard, as the task sees it.
+    /// The node's duty for the shard, as the task sees it.
     pub duty: watch::Sender<Duty>,
 }
 

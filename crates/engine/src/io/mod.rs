@@ -54,7 +54,7 @@ pub(crate) struct ShardTask {
     pub shard_lease: Duration,
     /// The server's settings, when they were looked at last.
     pub settings: Settings,
-    /// What the node is to do with the shard.
+    /// The node's duty for the shard.
     pub duty: watch::Receiver<Duty>,
     /// Whether the event loop turns.
     pub pulse: LoopPulse,

@@ -1,4 +1,4 @@
-//! What the event loop orders of a shard's task.
+//! The orders of the event loop to a shard's task.
 
 use std::{collections::VecDeque, future::pending};
 
@@ -8,14 +8,14 @@ use crate::messages::shard::ShardOrder;
 
 /// The orders of a shard's task, oldest first.
 pub(crate) struct Orders {
-    /// What was not looked at yet.
+    /// Orders that were not looked at yet.
     inbox: UnboundedReceiver<ShardOrder>,
-    /// What came while a batch was in flight, and waits until that has ended.
+    /// Orders that came while a batch was in flight, and wait until that has ended.
     held: VecDeque<ShardOrder>,
 }
 
 impl Orders {
-    /// Those that come from this inbox.
+    /// The orders that come from this inbox.
     pub fn from(inbox: UnboundedReceiver<ShardOrder>) -> Self {
         Self { inbox, held: VecDeque::new() }
     }

@@ -16,10 +16,10 @@ use crate::{api::TaskName, shard::image::ExpectedTopics};
 
 /// An owner does not wait longer for a read to end. One that leaves has 5 s for all of its shards.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
-/// What was read is dropped after so long: the shard was not handed over after all.
+/// How long rows that were read ahead are kept. After that the shard was not handed over after all.
 const KEPT: Duration = Duration::from_secs(30);
 
-/// What was read ahead.
+/// The rows that were read ahead.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
     /// For the load.
@@ -36,7 +36,7 @@ pub(super) struct Reading {
     began: Monotonic,
     /// Tells what was read. Nothing comes if that failed.
     result: oneshot::Receiver<Ahead>,
-    /// What came.
+    /// The rows that came.
     read: Option<Ahead>,
     /// It has ended, or takes too long.
     ended: bool,
@@ -89,7 +89,7 @@ impl Reading {
         now.since(self.began) >= KEPT
     }
 
-    /// What was read, for a take-over of the shard as it was seen.
+    /// The rows that were read, for a take-over of the shard as it was seen.
     pub fn finish(mut self, seen: &Observation, now: Monotonic) -> Ahead {
         self.has_ended(now);
         let same = self.owner == (seen.epoch, seen.incarnation);

@@ -47,7 +47,7 @@ pub(crate) struct Reads {
     pub own: ShardEvents,
     /// Runs the reads.
     pub tasks: Arc<dyn Tasks>,
-    /// What those share who look at the shard for an operator.
+    /// The turn of the looks at the shard for operators.
     pub look_turn: Arc<LookTurn>,
 }
 

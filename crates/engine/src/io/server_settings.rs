@@ -12,7 +12,7 @@ use crate::messages::{event::ShardEvents, shard::ShardEvent};
 /// How often.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// What the watch works with.
+/// The parts that the watch works with.
 pub(super) struct Watch {
     /// The shard's number.
     pub id: ShardId,

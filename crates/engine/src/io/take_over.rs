@@ -92,10 +92,10 @@ const SLOW: Duration = Duration::from_millis(400);
 /// A server that was slow counts as that for so long: not all of what one does there is slow.
 const SLOW_FOR: Duration = Duration::from_secs(3);
 
-/// What one term's candidate knows.
+/// The knowledge of one term's candidate.
 #[derive(Default)]
 struct Candidate {
-    /// What it saw.
+    /// The watch over the shard.
     watch: Option<Watch>,
     /// The schema was checked in this term.
     checked: bool,
@@ -103,11 +103,11 @@ struct Candidate {
     unwanted: bool,
     /// Until then it is looked at more often, because it is about to be handed over.
     soon_until: Monotonic,
-    /// What is read of the shard while its owner serves it.
+    /// The read of the shard while its owner serves it.
     ahead: Option<Reading>,
     /// How fast the server was.
     speed: Speed,
-    /// What was logged last.
+    /// The last failure in the log.
     logged: String,
 }
 
@@ -116,7 +116,7 @@ struct Candidate {
 struct Speed(Option<Monotonic>);
 
 impl Speed {
-    /// What the server was asked at `began` has ended.
+    /// A request to the server that began at `began` has ended.
     fn note(&mut self, began: Monotonic, now: Monotonic) {
         if now.since(began) >= SLOW {
             self.0 = Some(now);
@@ -167,7 +167,7 @@ pub(super) async fn acquire(task: &mut ShardTask) -> Claimed {
                 }
             }
             Err(error) => {
-                // What is of the server is logged for all of its shards at once.
+                // A failure of the server is logged for all of its shards at once.
                 if !error.class.is_of_server() {
                     log_failure(task, &error.to_string(), &mut candidate.logged);
                 }
@@ -202,7 +202,7 @@ async fn attempt(task: &mut ShardTask, candidate: &mut Candidate) -> Result<Atte
     candidate.speed.note(began, now);
     let owner = seen.address.clone();
     Watch::look(&mut candidate.watch, seen, now);
-    // Whoever may have to take it over soon asks in time.
+    // The owner is asked in time where this node may have to take the shard over soon.
     let lapsed = has_lapsed(task, candidate, now).await;
     let prepared = prepare(task, candidate, now);
     let Some(watch) = &candidate.watch else {
@@ -271,7 +271,7 @@ async fn take_over(
     task.committed.note(Committed { epoch: fence.epoch, batch: fence.batch });
     let claimed = Claimed::new(task, owned);
     let claimed_at = task.clock.monotonic();
-    // Whatever comes now, the connections of this epoch end with `claimed`.
+    // On every path from here, the connections of this epoch end with `claimed`.
     task.served_last = Some(fence.epoch);
     // Only now: a claim that failed is made again.
     let ahead = ahead.take().map(|reading| reading.finish(seen, claimed_at));

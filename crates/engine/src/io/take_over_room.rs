@@ -15,7 +15,7 @@ const AT_ONCE: usize = 8;
 /// waiting.
 const AHEAD_AT_ONCE: usize = 2;
 
-/// What a node does at once for shards of one server.
+/// The permits for take-overs and reads of one server's shards at once.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerRoom {
     /// Take-overs.

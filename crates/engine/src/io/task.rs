@@ -182,8 +182,8 @@ async fn serve(task: &mut ShardTask, claimed: Claimed, orders: &mut Orders) -> E
                     biased;
                     verdict = commit_timed(task, writer.as_mut(), &batch, atomic) => verdict,
                     () = removed(duty) => return End::Stopped,
-                    // What may be left of the batch at the server ends with its connection, which whoever
-                    // takes the shard over kills. Repeated here, it could hold the fence for long.
+                    // Rows of the batch at the server, if there are any, end with its connection, which the
+                    // next owner of the shard kills. Repeated here, the batch could hold the fence for long.
                     () = orders.dropped(term) => return End::Lost,
                     () = stuck => {
                         log_stuck(task, batch.number);

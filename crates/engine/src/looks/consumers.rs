@@ -22,7 +22,7 @@ const LOOKED_AT_MAX: usize = 50_000;
 
 /// Consumers that are being added up.
 struct Found<'a> {
-    /// Which ones.
+    /// The call that asks for them.
     call: &'a ConsumersCall,
     /// The first ones, by namespace and name.
     by_name: BTreeMap<ConsumerName, ConsumerFigures>,

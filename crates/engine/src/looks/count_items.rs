@@ -23,7 +23,7 @@ const SHARDS_AT_ONCE: usize = 16;
 
 /// A count of one shard.
 struct Counting<'a> {
-    /// What the operation would do.
+    /// The operation.
     spec: &'a OperationSpec,
     /// The filter of that.
     filter: &'a Filter,
@@ -31,7 +31,7 @@ struct Counting<'a> {
     shard: &'a ShardLook,
     /// It ends then.
     until: Instant,
-    /// What was counted so far.
+    /// The count so far.
     count: ItemCount,
 }
 

@@ -1,4 +1,4 @@
-//! What topics counted that are forgotten, as it belongs to the sums of namespaces.
+//! The counts of forgotten topics, which belong to the sums of namespaces.
 
 use std::{collections::BTreeSet, ops::Bound};
 

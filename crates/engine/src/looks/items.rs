@@ -44,7 +44,7 @@ const READ_BYTES_MAX: usize = PAGE_BYTES_MAX / 4;
 /// The most that an item may have beside its payload.
 const REST_BYTES_MAX: usize = 16 << 10;
 
-/// What comes next in one shard, and passes the filter.
+/// The next items of one shard that pass the filter.
 struct Next {
     /// The items, in order, with their leases.
     items: Vec<(ItemPosition, Option<LeaseSeen>)>,
@@ -147,7 +147,7 @@ impl Engine {
         self.ask(|reply| Event::LookLeases { question, reply }).await
     }
 
-    /// What comes next in a shard. `None`: it could not be read, or was lost.
+    /// The next items of a shard. `None`: it could not be read, or was lost.
     async fn next_in_shard(
         &self,
         shard: &ShardLook,

@@ -20,7 +20,7 @@ pub(super) struct ListFilter {
 
 /// Some items of a shard, in order.
 pub(super) struct Slice<T> {
-    /// Those that pass.
+    /// The items that pass.
     pub passed: Vec<T>,
     /// How many were looked at.
     pub scanned: usize,

@@ -1,5 +1,5 @@
-//! What operators look at. A look is put together by its caller's task: from slices of what the event loop
-//! holds, and from reads of the store. It changes nothing, and nobody waits for it but its caller.
+//! Looks of operators at the queue. A look is put together by its caller's task: from slices of the event
+//! loop's memory, and from reads of the store. It changes nothing, and nobody waits for it but its caller.
 
 mod consumers;
 mod count_items;

@@ -96,7 +96,7 @@ impl Engine {
         }
     }
 
-    /// Those of the items that are neither leased nor on their way to a lease. `None`: the shard was lost.
+    /// The items that are neither leased nor on their way to a lease. `None`: the shard was lost.
     pub(super) async fn not_out(
         &self,
         caller: &Namespace,

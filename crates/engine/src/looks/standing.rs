@@ -86,7 +86,7 @@ impl Engine {
             let Some(ready) = self.not_out(&name.namespace, shard, &before).await? else { return Ok(None) };
             count = (count + ready.len() as u64).min(most);
             match keys.last() {
-                // What is leased stands in the index too, and is looked at without being counted.
+                // A leased item stands in the index too, and is looked at without being counted.
                 Some(last) if keys.len() == SLICE && before.len() == SLICE && count < most => {
                     if looked_at >= 2 * BEHIND_MAX {
                         return Ok(Some(count));

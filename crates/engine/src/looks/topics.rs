@@ -34,7 +34,7 @@ const DUE_LOOKED_AT_MAX: u64 = 50_000;
 /// A topic of one shard.
 type Part = (ShardId, TopicId);
 
-/// What is known of a page.
+/// A page while it is put together.
 #[derive(Default)]
 pub(super) struct Page {
     /// Its topics.
@@ -190,12 +190,12 @@ impl Page {
         self.through.clone()
     }
 
-    /// What lies behind a name is not known of all shards.
+    /// Ends the page at a name, since topics behind it are not known of all shards.
     pub fn cut_at(&mut self, last: TopicName) {
         self.through = Some(self.through.take().map_or(last.clone(), |through| through.min(last)));
     }
 
-    /// What was counted of a topic.
+    /// Adds the counts of a topic.
     pub fn count(&mut self, name: TopicName, counted: Counted) {
         let figures = self.topics.entry(name).or_insert_with_key(|name| empty(name.clone()));
         match &mut figures.counted {
@@ -258,7 +258,7 @@ impl Page {
     }
 }
 
-/// Those topics that have few scheduled items together.
+/// The topics that have few scheduled items together.
 fn few_scheduled(mut topics: Vec<(u64, TopicId)>) -> Vec<TopicId> {
     topics.sort_unstable();
     let mut left = DUE_LOOKED_AT_MAX;

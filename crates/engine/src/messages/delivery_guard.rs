@@ -25,7 +25,7 @@ type OnUndelivered = Box<dyn FnOnce(Vec<ReturnAction>) + Send>;
 
 /// Delivered items on their way to the caller. Dropped on the way, it returns them.
 pub(crate) struct DeliveryGuard {
-    /// What the caller is given.
+    /// The items as the caller is given them.
     items: Vec<Delivered>,
     /// How each of them is returned.
     returns: Vec<ReturnAction>,

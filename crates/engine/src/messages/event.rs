@@ -25,25 +25,25 @@ use crate::{
     index::ShardIndex,
 };
 
-/// What a look at consumers counts as: there are some hundred.
+/// The cost of a look at consumers, in members of a call: there are some hundred.
 const CONSUMERS_COST: usize = 256;
-/// What an order, or a look at operations, counts as: it is for all shards.
+/// The cost of an order, or of a look at operations, in members of a call: it is for all shards.
 const OPERATIONS_COST: usize = 128;
 
-/// What a look at a topic in all shards counts as.
+/// The cost of a look at a topic in all shards, in members of a call.
 const STANDING_COST: usize = 128;
 
 /// One event.
 pub(crate) enum Event {
     /// Store items.
     Enqueue {
-        /// What to store.
+        /// The items to store.
         call: EnqueueCall,
         /// The same in short, if the call has a request id.
         content: Option<[u8; 16]>,
-        /// What the call was charged with at admission.
+        /// The charge of the call's admission.
         charge: Charge,
-        /// Told at once which items are for other nodes.
+        /// Receives at once which items are for other nodes.
         notice: Option<Notice>,
         /// Receives the answer.
         reply: Reply<Vec<Result<Enqueued, Refusal>>>,
@@ -52,9 +52,9 @@ pub(crate) enum Event {
     Dequeue {
         /// Names the poll.
         id: u64,
-        /// What is asked for.
+        /// The call.
         call: DequeueCall,
-        /// What it was charged with; `None` if it does not wait.
+        /// The charge of its admission; `None` if it does not wait.
         charge: Option<Charge>,
         /// Receives the answer.
         reply: Reply<DeliveryGuard>,
@@ -79,7 +79,7 @@ pub(crate) enum Event {
         namespace: Namespace,
         /// The deliveries.
         acks: Vec<Receipt>,
-        /// Told at once which of them are for other nodes.
+        /// Receives at once which of them are for other nodes.
         notice: Option<Notice>,
         /// Receives the answer.
         reply: Reply<Vec<Settled>>,
@@ -90,7 +90,7 @@ pub(crate) enum Event {
         namespace: Namespace,
         /// The deliveries.
         nacks: Vec<NackOf>,
-        /// Told at once which of them are for other nodes.
+        /// Receives at once which of them are for other nodes.
         notice: Option<Notice>,
         /// Receives the answer.
         reply: Reply<Vec<Settled>>,
@@ -101,35 +101,35 @@ pub(crate) enum Event {
         namespace: Namespace,
         /// The deliveries.
         extensions: Vec<ExtendOf>,
-        /// Told at once which of them are for other nodes.
+        /// Receives at once which of them are for other nodes.
         notice: Option<Notice>,
         /// Receives the answer.
         reply: Reply<Vec<Extended>>,
     },
     /// List active topics.
     ActiveTopics {
-        /// Which ones.
+        /// The tenant and the page that are asked for.
         call: ActiveTopicsCall,
         /// Receives the answer.
         reply: Reply<ActiveTopics>,
     },
     /// Tell which shards can be looked at.
     LookShards {
-        /// Who asks.
+        /// The caller.
         caller: Namespace,
         /// Receives the answer.
         reply: Reply<Vec<ShardLook>>,
     },
     /// Look at a slice of the topics.
     LookTopics {
-        /// Which ones.
+        /// The topics' scope, and where the slice begins.
         slice: TopicsSlice,
         /// Receives the answer.
         reply: Reply<TopicsSeen>,
     },
     /// Look at what topics counted that are forgotten.
     LookForgotten {
-        /// Of which ones.
+        /// The shard, and the namespaces.
         question: ForgottenQuestion,
         /// Receives the answer. `None` in it: the shard was lost meanwhile.
         reply: Reply<Option<Vec<(Namespace, Counted)>>>,
@@ -157,16 +157,16 @@ pub(crate) enum Event {
     },
     /// Look at open deliveries.
     LookLeases {
-        /// Which ones.
+        /// The shard, and which of its deliveries.
         question: LeaseQuestion,
         /// Receives the answer. `None` in it: the shard was lost meanwhile.
         reply: Reply<Option<LeasesSeen>>,
     },
     /// Look at the consumers that the node remembers.
     LookConsumers {
-        /// Who asks.
+        /// The caller.
         caller: Namespace,
-        /// Which ones.
+        /// The tenant and the page that are asked for.
         call: ConsumersCall,
         /// Receives the answer.
         reply: Reply<KnownConsumers>,
@@ -180,9 +180,9 @@ pub(crate) enum Event {
     },
     /// Begin an operation, or change it.
     Order {
-        /// Whose operation it is.
+        /// The tenant of the operation.
         caller: Namespace,
-        /// What is asked for.
+        /// The order.
         order: OperationOrder,
         /// Only in this shard.
         only: Option<ShardId>,
@@ -191,9 +191,9 @@ pub(crate) enum Event {
     },
     /// Look at operations.
     LookOperations {
-        /// Who asks.
+        /// The caller.
         caller: Namespace,
-        /// Those of this tenant. `None`: of all.
+        /// The tenant whose operations are looked at. `None`: all tenants.
         namespace: Option<Namespace>,
         /// This one. `None`: all.
         id: Option<OperationId>,
@@ -204,16 +204,16 @@ pub(crate) enum Event {
     Policies(PolicyChanges),
     /// Tell what is wanted of topics and namespaces.
     LookPolicies {
-        /// Who asks.
+        /// The caller.
         caller: Namespace,
-        /// Of which ones. An empty topic: of the namespace itself.
+        /// The topics. An empty topic: the namespace itself.
         names: Vec<TopicName>,
         /// Receives the answer, in the order of the names.
         reply: Reply<Vec<Wanted>>,
     },
     /// Tell namespaces of which something is wanted, or for which something is set, in order.
     LookNamespaces {
-        /// Who asks.
+        /// The caller.
         caller: Namespace,
         /// From this one on. An empty one: from the first one on.
         from: Namespace,
@@ -222,20 +222,20 @@ pub(crate) enum Event {
         /// Receives the answer.
         reply: Reply<Vec<Namespace>>,
     },
-    /// What the node is to do with shards from now on.
+    /// Set the node's duties for shards from now on.
     Duties(BTreeMap<ShardId, Duty>),
     /// The shards that the node has to do with from now on.
     Shards(Vec<ListedShard>),
     /// A candidate asks whether the node owns a shard.
     Owns {
-        /// What it saw.
+        /// The tenure that it saw.
         question: OwnerQuestion,
         /// Receives the answer.
         reply: oneshot::Sender<OwnerAnswer>,
     },
     /// The owner of keys' homes asks for what an earlier home remembers of them.
     FindKeys {
-        /// What it asks.
+        /// The keys, and the earlier home.
         question: KeyQuestion,
         /// Receives the answer. Dropped, if the node can't say.
         reply: oneshot::Sender<Vec<RememberedKey>>,
@@ -252,13 +252,13 @@ pub(crate) enum Event {
         shard: ShardIndex,
         /// The task's term. What an earlier term reports is dropped.
         term: u64,
-        /// What it reports.
+        /// The report.
         event: ShardEvent,
     },
 }
 
 impl Event {
-    /// Whose call it is, and how many members it has. `None`: it is nobody's call.
+    /// The tenant of the call, and how many members it has. `None`: it is nobody's call.
     pub fn tenant(&self) -> Option<(&Namespace, usize)> {
         Some(match self {
             Self::Enqueue { call, .. } => (&call.namespace, call.items.len()),

@@ -1,4 +1,4 @@
-//! What those who look at the queue learn from the event loop. To look changes nothing.
+//! Questions about the queue to the event loop, and their answers. To look changes nothing.
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
@@ -22,19 +22,19 @@ pub(crate) struct ShardLook {
     pub term: u64,
     /// Reads it.
     pub reader: Arc<dyn Reader>,
-    /// What all share who look at it.
+    /// The turn that all looks at it share.
     pub turn: Arc<LookTurn>,
     /// It has dead letters of dormant topics, of which memory knows nothing else.
     pub has_dormant: bool,
     /// Some topics counted that are forgotten.
     pub has_forgotten: bool,
-    /// What was counted before the take-over is in memory.
+    /// Counts from before the take-over are in memory.
     pub has_tallies: bool,
 }
 
-/// What topics of a shard counted that are forgotten is asked for.
+/// The question for the counts of a shard's forgotten topics.
 pub(crate) struct ForgottenQuestion {
-    /// Who asks.
+    /// The caller.
     pub caller: Namespace,
     /// The shard.
     pub shard: ShardIndex,
@@ -50,7 +50,7 @@ pub(crate) struct ForgottenQuestion {
 
 /// A slice of the topics is asked for.
 pub(crate) struct TopicsSlice {
-    /// Who asks, so that nobody waits behind all calls of another one.
+    /// The caller, so that nobody waits behind all calls of another one.
     pub caller: Namespace,
     /// Which topics.
     pub scope: TopicScope,
@@ -63,9 +63,9 @@ pub(crate) struct TopicsSlice {
 /// A slice of the topics.
 #[derive(Default)]
 pub(crate) struct TopicsSeen {
-    /// Those of the scope, by namespace and name.
+    /// The topics of the scope, by namespace and name.
     pub topics: Vec<TopicSeen>,
-    /// What these have in each shard.
+    /// Their figures in each shard.
     pub shards: BTreeMap<ShardId, ShardFigures>,
     /// The last one that was looked at. `None`: there are no more.
     pub through: Option<TopicName>,
@@ -99,7 +99,7 @@ pub(crate) struct PartSeen {
 
 /// Which of these items are out is asked for: leased, or on their way to a lease.
 pub(crate) struct OutQuestion {
-    /// Who asks.
+    /// The caller.
     pub caller: Namespace,
     /// The shard.
     pub shard: ShardIndex,
@@ -111,7 +111,7 @@ pub(crate) struct OutQuestion {
 
 /// Which deliveries of a shard are open is asked for.
 pub(crate) struct LeaseQuestion {
-    /// Who asks.
+    /// The caller.
     pub caller: Namespace,
     /// The shard.
     pub shard: ShardIndex,
@@ -135,7 +135,7 @@ impl LeaseQuestion {
 pub(crate) enum WhichLeases {
     /// That of an item.
     Of(Seq),
-    /// Those of a topic, by their ends.
+    /// The deliveries of a topic, by their ends.
     OfTopic {
         /// The topic.
         topic: TopicId,
@@ -144,7 +144,7 @@ pub(crate) enum WhichLeases {
         /// At most so many deliveries of all topics are looked at.
         most: usize,
     },
-    /// Those of a tenant, or of all, by their ends.
+    /// The deliveries of a tenant, or of all, by their ends.
     OfTenant {
         /// The tenant. `None`: all.
         tenant: Option<Namespace>,

@@ -18,13 +18,13 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// For so long of a second a shard is read by those who look, in microseconds. On two cores that the queue
+/// Microseconds of each second in which a shard is read by all looks together. On two cores that the queue
 /// shares with its database, reads without a pause took half of its throughput, and 150 ms a tenth and more.
 const READ_MICROS_PER_SECOND: NonZeroU32 = NonZeroU32::new(100_000).unwrap();
 /// After a pause, so much of it at once: a page that is looked at now and then waits for nothing.
 const READ_MICROS_AT_ONCE: NonZeroU32 = NonZeroU32::new(250_000).unwrap();
 
-/// What those share who look at a shard.
+/// The turn that all looks at a shard share.
 #[derive(Debug)]
 pub(crate) struct LookTurn<C: Clock = DefaultClock> {
     /// Only who holds it may read: one at a time, so that they never take the connections that the queue

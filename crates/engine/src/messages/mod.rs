@@ -1,4 +1,4 @@
-//! What the engine's event loop and the shards' tasks tell each other: values only.
+//! Messages between the engine's event loop and the shards' tasks: values only.
 
 pub(crate) mod delivery_guard;
 pub(crate) mod event;

@@ -12,7 +12,7 @@ use crate::api::{AnswerBy, CommitWatch, SeenCommit};
 pub(crate) struct Reply<T> {
     /// Sends the answer.
     sender: Sender<Result<T, Refusal>>,
-    /// Told of the commits that the call waits for.
+    /// Receives the commits that the call waits for.
     watch: Option<CommitWatch>,
     /// How long the caller waits, if it says so.
     time_left: Option<Duration>,

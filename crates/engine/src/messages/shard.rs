@@ -1,4 +1,4 @@
-//! What the event loop asks of a shard's task, and what the task reports.
+//! Orders of the event loop to a shard's task, and the task's reports.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,13 +19,13 @@ pub(crate) const SLOW_COMMIT: Duration = Duration::from_secs(1);
 /// A shard that leaves a renewal, or a look at it, without an answer for so long does not answer.
 pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(1);
 
-/// What the event loop asks of a shard's task.
+/// An order of the event loop to a shard's task.
 pub(crate) enum ShardOrder {
     /// Commit a batch.
     Commit {
         /// The term for which it was built.
         term: u64,
-        /// What to commit.
+        /// The batch to commit.
         batch: Box<Batch>,
         /// It must not be cut. If a row can't be stored, the task finds out which.
         atomic: bool,
@@ -41,7 +41,7 @@ pub(crate) enum ShardOrder {
         /// To be dropped.
         drop: Vec<u64>,
     },
-    /// What the node knows of the shard is wrong: take it over anew.
+    /// The node's memory of the shard is wrong: take it over anew.
     TakeAnew {
         /// The term whose memory is wrong.
         term: u64,
@@ -74,13 +74,13 @@ pub(crate) struct Waits {
     pub prepared: bool,
 }
 
-/// What a shard's task reports.
+/// A report of a shard's task.
 pub(crate) enum ShardEvent {
     /// Another node owns the shard.
     Waits(Waits),
     /// The shard can't be taken over for now.
     Unreachable(StoreError),
-    /// What was asked of the shard beside its batches has had no answer for [`SILENT_AFTER`]. Said once.
+    /// A request to the shard beside its batches has had no answer for [`SILENT_AFTER`]. Reported once.
     Silent,
     /// The shard answered, in a term in which it is not owned.
     Answered,
@@ -93,9 +93,9 @@ pub(crate) enum ShardEvent {
     },
     /// The shard was taken over.
     TakenOver(Box<TakenOver>),
-    /// The batch in flight has been in flight for [`SLOW_COMMIT`]. Said once.
+    /// The batch in flight has been in flight for [`SLOW_COMMIT`]. Reported once.
     Slow,
-    /// The batch in flight has been so for twice as long. Said each second from then on.
+    /// The batch in flight has been so for twice as long. Reported each second from then on.
     Overdue,
     /// The batch in flight is resolved.
     Resolved {
@@ -131,14 +131,14 @@ pub(crate) enum ShardEvent {
         topic: TopicId,
         /// Names the read.
         read: u64,
-        /// What it found.
+        /// The rows that it found.
         rows: Result<Vec<ReadyRow>, StoreError>,
     },
     /// Bodies were read.
     Bodies {
         /// Names the read.
         read: u64,
-        /// What it found.
+        /// The bodies that it found.
         bodies: Result<Vec<(Seq, Body)>, StoreError>,
     },
     /// A sweep's scan ended.
@@ -147,42 +147,42 @@ pub(crate) enum ShardEvent {
         sweep: Sweep,
         /// Names the read.
         read: u64,
-        /// What it found.
+        /// The rows that it found.
         found: Result<ScanResult, StoreError>,
     },
     /// A page for an operation was read.
     OperationRead {
         /// Names the read.
         read: u64,
-        /// What it found.
+        /// The items that it found.
         items: Result<Vec<OperationItem>, StoreError>,
     },
     /// Tallies of topics were read.
     TalliesRead {
         /// Names the read.
         read: u64,
-        /// What it found.
+        /// The rows that it found.
         rows: Result<TallyRows, StoreError>,
     },
     /// Items that are to be changed were read.
     ChangesRead {
         /// Names the read.
         read: u64,
-        /// What it found.
+        /// The items that it found.
         items: Result<Vec<FoundItem>, StoreError>,
     },
     /// Dedupe keys were looked up.
     DedupeHits {
         /// Names the read.
         read: u64,
-        /// What it found.
+        /// The keys that it found.
         hits: Result<Vec<RememberedKey>, StoreError>,
     },
     /// Another node was asked for dedupe keys.
     KeysFoundElsewhere {
         /// Names the question.
         read: u64,
-        /// What its shard remembers. `None`: it can't say, or does not answer.
+        /// The keys that its shard remembers. `None`: it can't say, or does not answer.
         hits: Option<Vec<RememberedKey>>,
     },
     /// Items whose deliveries are over were located.
@@ -194,9 +194,9 @@ pub(crate) enum ShardEvent {
     },
     /// Generations of the dedupe table were created and dropped.
     Generations {
-        /// Those that exist now.
+        /// The generations that exist now.
         live: Vec<u64>,
-        /// What could not be done.
+        /// The error of the change that could not be made.
         error: Option<StoreError>,
     },
 }
@@ -210,7 +210,7 @@ pub(crate) enum Verdict {
     },
     /// A row can't be stored. Nothing was committed.
     Unstorable {
-        /// What the database said.
+        /// The database's message.
         why: String,
         /// Which items, where the batch must not be cut.
         bad: Vec<Seq>,
@@ -226,7 +226,7 @@ pub(crate) enum Verdict {
     },
     /// It failed again and again. The shard is taken over anew.
     GivenUp {
-        /// What the database said.
+        /// The database's message.
         why: String,
         /// COMMIT was sent, so nobody can tell the outcome.
         sent: bool,
@@ -236,7 +236,7 @@ pub(crate) enum Verdict {
     Stuck,
 }
 
-/// What a sweep's scan found.
+/// The result of a sweep's scan.
 pub(crate) struct ScanResult {
     /// Rows that are due.
     pub rows: Vec<DueRow>,
@@ -248,7 +248,7 @@ pub(crate) struct ScanResult {
 pub(crate) struct TakenOver {
     /// The fence as the take-over left it.
     pub fence: Fence,
-    /// What the shard holds, as memory holds it.
+    /// The shard's memory.
     pub image: ShardImage,
     /// Reads it.
     pub reader: Arc<dyn Reader>,
@@ -256,9 +256,9 @@ pub(crate) struct TakenOver {
     pub tasks: Arc<dyn Tasks>,
     /// The most bytes that one batch may carry.
     pub batch_bytes: usize,
-    /// What operators should know of the server's settings.
+    /// Warnings for operators about the server's settings.
     pub concerns: Vec<String>,
-    /// What the shard has lost, for operators.
+    /// The shard's losses, for operators.
     pub losses: Vec<String>,
     /// When the take-over's call began.
     pub began: Monotonic,

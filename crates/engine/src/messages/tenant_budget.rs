@@ -19,7 +19,7 @@ const TENANT_PART: usize = 4;
 const KEPT_PART: usize = 8;
 
 tokio::task_local! {
-    /// Who pays for what this task takes. Not set, or nobody: the namespace.
+    /// The payer of the bytes that this task takes. Not set, or nobody: the namespace.
     static PAYER: Option<Arc<str>>;
 }
 
@@ -38,7 +38,7 @@ pub fn paid_at_once_by<T>(payer: Option<Arc<str>>, work: impl FnOnce() -> T) -> 
 pub struct TenantBudget {
     /// The most bytes in all.
     max: usize,
-    /// Who has how many.
+    /// The bytes that tenants and payers have.
     used: Mutex<Used>,
 }
 
@@ -65,11 +65,11 @@ pub enum OverBudget {
 /// Bytes that a call has taken. Dropped with the call, whatever becomes of it.
 #[derive(Debug)]
 pub struct Charge {
-    /// What they were taken from.
+    /// The budget that they were taken from.
     budget: Arc<TenantBudget>,
-    /// Who took them.
+    /// The tenant that took them.
     namespace: Namespace,
-    /// Who pays. `None`: the namespace.
+    /// The payer. `None`: the namespace.
     payer: Option<Arc<str>>,
     /// How many.
     bytes: usize,

@@ -7,7 +7,7 @@ use forebay_types::{Monotonic, ShardId};
 
 use crate::{api::Duty, claim::HandOver, core::Core, index::ShardIndex, messages::shard::ShardOrder};
 
-/// What the node is to do with these shards from now on.
+/// Sets the node's duties for these shards from now on.
 pub(crate) fn set_duties(core: &mut Core, duties: BTreeMap<ShardId, Duty>) {
     for (id, duty) in duties {
         let Some(index) = core.slots.index_of(id) else { continue };

@@ -1,4 +1,4 @@
-//! What a take-over, a hand-over, and the loss of a shard, mean for the node.
+//! Consequences for the node of a take-over, a hand-over, and the loss of a shard.
 
 pub(crate) mod hand_over;
 pub(crate) mod shard_set;
@@ -89,7 +89,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     }
 }
 
-/// What the node sees of its shards.
+/// The shards as the node sees them.
 pub(crate) fn sights(core: &Core) -> Vec<ShardSight> {
     let at = core.time.monotonic();
     let sight = |slot: &Slot| ShardSight {

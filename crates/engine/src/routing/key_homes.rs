@@ -27,7 +27,7 @@ use crate::{
 /// owner still lives, the others then record that anew a few times in a window, and not with each look at it.
 const ENDED_PARTS: u32 = 8;
 
-/// What the node knows of the sets of shards among which keys have, or had, their homes.
+/// The sets of shards among which keys have, or had, their homes, as far as the node knows.
 pub(crate) struct KeyHomes {
     /// The shards that take new items, in order.
     current: Vec<ShardId>,
@@ -36,7 +36,7 @@ pub(crate) struct KeyHomes {
     draining: BTreeSet<ShardId>,
     /// Earlier sets, and when each ended.
     earlier: BTreeMap<Vec<ShardId>, Timestamp>,
-    /// What shards have recorded, of those that were read.
+    /// The records of the shards that were read.
     records: BTreeMap<ShardId, ShardTopology>,
     /// Shards that have not recorded every set that matters, as far as is known.
     unrecorded: BTreeSet<ShardId>,
@@ -135,7 +135,7 @@ impl KeyHomes {
         Timestamp::from_micros(micros.saturating_add(part - micros.rem_euclid(part)))
     }
 
-    /// What a shard that was read should record next, if it has not yet.
+    /// The record that a shard that was read should make next, if it has not yet.
     pub fn next_record(&self, shard: ShardId, now: Timestamp) -> Option<NextRecord> {
         let record = self.records.get(&shard).filter(|record| !self.is_whole(record, now))?;
         let is_change = record.shards != self.current;
@@ -180,9 +180,9 @@ impl KeyHomes {
     ///   later set. And any earlier set ended when the current one was recorded: every window under it has
     ///   passed, whatever the shards record that were not read.
     ///
-    /// What the last two cases cannot see: shards that never recorded the current set, while the others were
-    /// used, and are later configured without any of these within the window. What the last one cannot see
-    /// either: a set without any shard that was read, so with less than half of the current ones, that came
+    /// Two things escape the last two cases: shards that never recorded the current set, while the others
+    /// were used, and are later configured without any of these within the window. One escapes the last
+    /// alone: a set without any shard that was read, so with less than half of the current ones, that came
     /// and went within the window.
     pub fn is_complete(&self, now: Timestamp, at: Monotonic, silent: impl Fn(ShardId) -> bool) -> bool {
         let long_ago =

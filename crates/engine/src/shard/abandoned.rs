@@ -1,4 +1,4 @@
-//! What is left of a shard that was lost.
+//! The remains of a shard that was lost.
 
 use super::{
     OwnedShard,
@@ -34,11 +34,11 @@ impl LostWork {
     }
 }
 
-/// What is left of a shard that was lost, but for its topics.
+/// The remains of a shard that was lost, but for its topics.
 pub(crate) struct Abandoned {
     /// The fence's epoch.
     pub epoch: u64,
-    /// What waited for it, in the order in which it is answered.
+    /// The work that waited for it, in the order in which it is answered.
     pub work: Box<dyn Iterator<Item = LostWork> + Send>,
 }
 

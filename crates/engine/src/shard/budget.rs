@@ -1,4 +1,4 @@
-//! What may wait for a shard's batches: bytes of enqueues, in all and of each tenant.
+//! The budget of enqueues that wait for a shard's batches: bytes in all, and of each tenant.
 
 use std::collections::HashMap;
 

@@ -27,7 +27,7 @@ impl OwnedShard {
         self.changes.found(read, items)
     }
 
-    /// What an operation, or a change of an item, does in memory was committed.
+    /// Applies a committed effect of an operation, or of a change of an item, in memory.
     pub(super) fn apply_effect(&mut self, effect: OperationEffect) {
         match effect {
             OperationEffect::Purged(topic, key, _) => {

@@ -34,7 +34,7 @@ pub(super) struct Changes {
     waiting: FairQueue<ChangeRequest>,
     /// The read under way, and for whom.
     under_way: Option<(u64, Vec<ChangeRequest>)>,
-    /// What was read, on its way to a batch.
+    /// Changes with their items as read, on their way to a batch.
     page: VecDeque<ChangeOfFound>,
     /// Items that a commit changed since the read began: it may show their past.
     invalidated: FxHashSet<Seq>,
@@ -106,7 +106,7 @@ impl Changes {
         }
     }
 
-    /// What was read of this item may be its past.
+    /// Whether the read of this item may show its past.
     pub fn is_invalidated(&self, seq: Seq) -> bool {
         self.invalidated.contains(&seq)
     }

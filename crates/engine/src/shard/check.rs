@@ -1,5 +1,5 @@
-//! What must hold in a shard's memory. Debug builds check it when a batch is built and when it is resolved,
-//! so the simulation does too.
+//! Invariants of a shard's memory. Debug builds check them when a batch is built and when it is resolved, so
+//! the simulation does too.
 
 use forebay_types::{Namespace, Seq, TopicId};
 use rustc_hash::FxHashMap;
@@ -153,7 +153,7 @@ impl OwnedShard {
         self.budget.check(charged)
     }
 
-    /// What the batch in flight does.
+    /// The work that the batch in flight does.
     fn planned(&self) -> impl Iterator<Item = &Planned> {
         self.in_flight.iter().flat_map(|batch| &batch.planned)
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_types::{Monotonic, Namespace};
 
-/// For so long after another tenant had something in a shard nobody is alone there.
+/// How long after another tenant had something in a shard nobody is alone there.
 const COMPANY: Duration = Duration::from_secs(10);
 
 /// The tenants that have had something for the batches of a shard.

@@ -88,7 +88,7 @@ impl TopicTable {
                 topic.dirty_since = None;
             }
         }
-        // Those at its head that are gone are not looked at again with every batch.
+        // Topics at its head that are gone are not looked at again with every batch.
         while self.dirty.front().is_some_and(|id| self.get(*id).is_none()) {
             self.dirty.pop_front();
         }
@@ -167,8 +167,8 @@ impl TopicTable {
     }
 }
 
-/// What a batch did, but for deliveries that it began and that are open. What an at-most-once item loses when
-/// it returns does not count: it was a moment ago.
+/// The flow of a batch, but for deliveries that it began and that are open. An at-most-once delivery that is
+/// taken back is not subtracted: it was a moment ago.
 fn flow(tally: &Tally) -> Flow {
     let count = |count: i64| u32::try_from(count.max(0)).unwrap_or(u32::MAX);
     let Tally { enqueued, acked, consumed, failed, dead_lettered, .. } = *tally;

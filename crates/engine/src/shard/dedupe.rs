@@ -1,5 +1,4 @@
-//! What a shard knows of dedupe keys and request ids: which are in flight, and in which tables they are
-//! stored.
+//! A shard's dedupe keys and request ids: which are in flight, and in which tables they are stored.
 
 use forebay_store::ShardTopology;
 use forebay_types::{Monotonic, Seq, Timestamp};

@@ -27,7 +27,7 @@ pub(crate) enum Need {
 impl Need {
     const ALL: [Self; 3] = [Self::Nothing, Self::Rows, Self::Items];
 
-    /// What a batch needs.
+    /// The need of a batch.
     pub fn of(batch: &Batch) -> Self {
         let changes =
             batch.requeues.len() + batch.dead_letter_keeps.len() + batch.updates.len() + batch.put_offs.len();
@@ -44,7 +44,7 @@ impl Need {
     }
 }
 
-/// What is held back.
+/// The hold on batches of a need.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     /// How long the last pause is. Zero: it went through when it was tried last.
@@ -53,7 +53,7 @@ struct Held {
     until: Monotonic,
 }
 
-/// What the disk has room for, as far as is known.
+/// The room on the disk, as far as is known.
 #[derive(Debug, Default)]
 pub(super) struct DiskRoom {
     /// By need.

@@ -14,10 +14,10 @@ use super::work::{Cost, Full, Work};
 
 /// Rows that the credit of one turn pays, at most: what is cut at the end of a turn should not be in crumbs.
 const TURN_ROWS_MAX: usize = 32;
-/// What a row costs beside its bytes.
+/// The cost of a row beside its bytes.
 const ROW_WEIGHT: i64 = 1_024;
 
-/// What work costs, in credit.
+/// The cost of work, in credit.
 pub(crate) fn weight(cost: Cost) -> i64 {
     let bytes = i64::try_from(cost.bytes).unwrap_or(i64::MAX / 2);
     bytes + ROW_WEIGHT * i64::try_from(cost.rows).unwrap_or(i64::MAX / (2 * ROW_WEIGHT))
@@ -41,11 +41,11 @@ pub(crate) struct FairQueue<T> {
     free: Vec<usize>,
     /// Where each tenant is.
     by_name: FxHashMap<Namespace, usize>,
-    /// Whose turn it is, and whose is next. One that has nothing more leaves when its turn comes.
+    /// Tenants in turn: the present one first. One that has nothing more leaves when its turn comes.
     turns: VecDeque<usize>,
     /// Tenants that have something waiting.
     active: usize,
-    /// What waits in all.
+    /// The sum of all work that waits.
     sum: Cost,
     /// The credit of a turn.
     quantum: i64,
@@ -74,7 +74,7 @@ impl<T> Default for FairQueue<T> {
 }
 
 impl<T: Work> FairQueue<T> {
-    /// What waits in all.
+    /// The sum of all work that waits.
     pub fn sum(&self) -> Cost {
         self.sum
     }
@@ -181,8 +181,8 @@ impl<T: Work> FairQueue<T> {
         self.tenants[at].work.front()
     }
 
-    /// Whose turn it is, if so many tenants are passed over. Those without credit get new for their next
-    /// turn, those without work leave.
+    /// The tenant in turn, if so many are passed over. A tenant without credit gets new for its next turn,
+    /// one without work leaves.
     fn turn(&mut self, passed: usize) -> Option<usize> {
         while let Some(at) = self.turns.get(passed).copied() {
             let tenant = &mut self.tenants[at];
@@ -199,7 +199,7 @@ impl<T: Work> FairQueue<T> {
         None
     }
 
-    /// What waits: by turn of its tenants, in the order of each.
+    /// The work that waits: by turn of its tenants, in the order of each.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.turns.iter().flat_map(|at| &self.tenants[*at].work)
     }

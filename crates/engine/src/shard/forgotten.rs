@@ -1,8 +1,8 @@
-//! What topics counted that are forgotten, by namespace: the counts of a namespace never fall. The batch that
+//! Counts of topics that are forgotten, by namespace: the counts of a namespace never fall. The batch that
 //! forgets a topic writes its tally into the row of its namespace.
 //!
-//! Names of namespaces come from callers. Those without topics share [`BYTES_MAX`] in a shard. Beyond that,
-//! those go that were changed longest ago: they count anew.
+//! Names of namespaces come from callers. Namespaces without topics share [`BYTES_MAX`] in a shard. Beyond
+//! that, the one that was changed longest ago goes first: it counts anew.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -140,7 +140,7 @@ impl OwnedShard {
         !self.topics.forgotten.rows.is_empty()
     }
 
-    /// What forgotten topics counted, by namespace. Each is at its place before the topics of its namespace:
+    /// The counts of forgotten topics, by namespace. Each is at its place before the topics of its namespace:
     /// behind `from`, and up to `through`.
     pub fn forgotten(
         &self,

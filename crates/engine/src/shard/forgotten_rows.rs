@@ -1,19 +1,19 @@
-//! What topics counted that are forgotten, as a shard's memory holds it: one row a namespace.
+//! Counts of topics that are forgotten, in a shard's memory: one row a namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_store::NamespaceTally;
 use forebay_types::{Namespace, TopicId};
 
-/// What a namespace takes beside its name.
+/// Bytes of a namespace beside its name.
 const ENTRY_BYTES: usize = 192;
 
-/// What forgotten topics counted.
+/// The counts of forgotten topics.
 #[derive(Debug, Default)]
 pub(super) struct Forgotten {
     /// The rows.
     pub(super) rows: BTreeMap<Namespace, NamespaceTally>,
-    /// What they take.
+    /// Their bytes.
     pub(super) bytes: usize,
     /// Namespaces that are to count anew, as of the next batch.
     pub(super) deletions: BTreeSet<Namespace>,
@@ -22,7 +22,7 @@ pub(super) struct Forgotten {
 /// Dead letters of dormant topics that a batch removes, by namespace and topic.
 pub(crate) type RemovedDormant = BTreeMap<(Namespace, TopicId), i64>;
 
-/// What a batch does to it.
+/// The changes of a batch to it.
 #[derive(Debug, Default)]
 pub(crate) struct ForgottenChange {
     /// The rows that it writes.
@@ -75,7 +75,7 @@ impl Forgotten {
     }
 }
 
-/// What a namespace takes.
+/// The bytes of a namespace.
 pub(super) fn cost(namespace: &Namespace) -> usize {
     namespace.len() + ENTRY_BYTES
 }

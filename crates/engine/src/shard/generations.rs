@@ -30,7 +30,7 @@ pub(super) struct Generations {
 /// Generations to be created and dropped.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GenerationChange {
-    /// Those that exist.
+    /// The generations that exist.
     pub live: Vec<u64>,
     /// To be created.
     pub create: Vec<u64>,
@@ -44,7 +44,7 @@ impl Generations {
         Self { live, ..Self::default() }
     }
 
-    /// Those that exist, oldest first.
+    /// The generations that exist, oldest first.
     pub fn live(&self) -> &[u64] {
         &self.live
     }
@@ -56,7 +56,8 @@ impl Generations {
         self.live.iter().rev().find(|number| **number <= seconds).or(self.live.first()).copied()
     }
 
-    /// What is to be created and dropped now, if anything. Nothing else is begun until that has ended.
+    /// Begins the next change: generations to create and to drop, if any. Nothing else is begun until it has
+    /// ended.
     pub fn begin_change(
         &mut self,
         settings: &Settings,

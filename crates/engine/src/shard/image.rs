@@ -1,5 +1,5 @@
-//! What a take-over found, as the shard's memory holds it. It is made in the shard's own task, in slices:
-//! with a million topics it takes a second, for which nobody shall wait.
+//! The image of a shard's memory that a take-over makes. It is made in the shard's own task, in slices: with
+//! a million topics it takes a second, for which nobody shall wait.
 
 use std::{iter::Peekable, vec};
 
@@ -21,7 +21,7 @@ pub(crate) struct ShardImage {
     pub(super) topics: TopicTable,
     /// Its open deliveries.
     pub(super) leases: Leases,
-    /// What each tenant has leased.
+    /// The leases of each tenant.
     pub(super) tenants: Tenants,
     /// The heads to be read.
     pub(super) prefetches: Prefetches,
@@ -67,7 +67,7 @@ pub(crate) struct ImageBuilder {
     topics: vec::IntoIter<TopicRow>,
     /// Topics that have places and were not met yet.
     expected: Peekable<vec::IntoIter<TopicId>>,
-    /// What was counted of their items, in the order of the topics.
+    /// The tallies of their items, in the order of the topics.
     tallies: Peekable<vec::IntoIter<(TopicId, TopicTally)>>,
     /// Topics whose counts are to be folded.
     unfolded: FxHashSet<TopicId>,
@@ -103,7 +103,8 @@ impl ImageBuilder {
     pub fn step(&mut self) -> bool {
         // A lease row's tenants are found by its topics: those come first.
         for row in self.topics.by_ref().take(SLICE) {
-            // What comes no more is gone. Its name may be another topic's by now, which has a higher number.
+            // An expected topic that was not met is gone. Its name may be another topic's by now, which has a
+            // higher number.
             while let Some(gone) = self.expected.next_if(|id| *id < row.id) {
                 self.image.topics.remove(gone);
             }

@@ -45,7 +45,7 @@ pub(crate) struct InFlight {
     pub new_topics: Vec<TopicRow>,
     /// Topics that memory forgets, whether their rows are dropped or stay for their dead letters.
     pub dropped: Vec<TopicId>,
-    /// What it changes of what forgotten topics counted.
+    /// Changes to the counts of forgotten topics.
     pub forgotten: ForgottenChange,
     /// How many dead letters of dormant topics it deletes.
     pub dormant_losses: i64,
@@ -53,7 +53,7 @@ pub(crate) struct InFlight {
     pub dead_letter_deletes: u64,
     /// How it changes counts.
     pub deltas: Vec<(TopicId, TopicCounts)>,
-    /// What becomes of items and deliveries.
+    /// The tallies of its items and deliveries.
     pub tallies: Vec<(TopicId, Tally)>,
     /// Topics whose counts it folds into their rows.
     pub folds: Vec<TopicId>,
@@ -61,7 +61,7 @@ pub(crate) struct InFlight {
     pub deltas_from: Option<u64>,
     /// Deliveries that it begins.
     pub leases: Vec<LeaseEntry>,
-    /// What it does, in order.
+    /// The work that it does, in order.
     pub planned: Vec<Planned>,
     /// The items that it deals with.
     pub claims: Claims,
@@ -73,7 +73,7 @@ pub(crate) struct InFlight {
     pub operation_deletes: Vec<OperationId>,
     /// Sweeps whose checkpoint moves back, because a row was added below it.
     pub lowered: Vec<Checkpoint>,
-    /// What it adds to the sweeps' tables.
+    /// The earliest rows that it adds to the sweeps' tables.
     pub added: EarliestAdded,
     /// Items that it schedules anew, and how many steps of the shard's time there were when it was built.
     pub scheduled: (Vec<Seq>, usize),
@@ -126,8 +126,8 @@ impl InFlight {
         self.page.is_none() && self.operation.is_none() && self.planned.iter().all(moves)
     }
 
-    /// What the batch does, if it is one thing and no sweep's page is with it. Who is handed its items does
-    /// not count.
+    /// The one thing that the batch does, if there is only one and no sweep's page is with it. A hand-off of
+    /// its items does not count.
     pub fn only(&self) -> Option<&Planned> {
         if self.page.is_some() || self.operation.is_some() {
             return None;
@@ -144,14 +144,14 @@ pub(crate) enum Planned {
     Enqueue {
         /// The items.
         part: ShardEnqueue,
-        /// What becomes of each.
+        /// The result for each.
         results: Vec<Result<StoredItem, Refusal>>,
     },
     /// Items are leased.
     Lease {
         /// The items.
         part: ShardLease,
-        /// What becomes of each.
+        /// The result for each.
         leased: Vec<Leased>,
     },
     /// A delivery ends, or continues.
@@ -160,7 +160,7 @@ pub(crate) enum Planned {
     HandOff {
         /// The items.
         part: ShardLease,
-        /// What becomes of each.
+        /// The result for each.
         leased: Vec<Leased>,
     },
     /// An at-most-once item that nobody received is inserted again.
@@ -235,13 +235,13 @@ impl Claims {
 /// The end, or the extension, of a delivery.
 #[derive(Debug)]
 pub(crate) struct PlannedSettle {
-    /// Who asked, and for what.
+    /// The request.
     pub request: SettleRequest,
-    /// Who asked for the same. They get the same answer.
+    /// Later requests for the same. They get the same answer.
     pub repeats: Vec<SettleRequest>,
     /// The delivery.
     pub lease: LeaseEntry,
-    /// What becomes of the item.
+    /// The effect on the item.
     pub effect: SettleEffect,
 }
 
@@ -263,7 +263,7 @@ impl SettleRequest {
     }
 }
 
-/// What becomes of a leased item.
+/// The effect of a settlement on the leased item.
 #[derive(Debug)]
 pub(crate) enum SettleEffect {
     /// Acked or expired: its row is deleted.
@@ -291,7 +291,7 @@ pub(crate) struct StoredItem {
     pub handed_off: bool,
 }
 
-/// What becomes of an item on its way to a lease; in the order of the poll's items.
+/// The result for an item on its way to a lease; in the order of the poll's items.
 #[derive(Debug, Clone)]
 pub(crate) enum Leased {
     /// A delivery begins.
@@ -309,10 +309,10 @@ pub(crate) enum Leased {
     Expired,
 }
 
-/// What the shard's part of an operation is asked for.
+/// An order to the shard's part of an operation.
 #[derive(Debug)]
 pub(crate) struct PlannedOrder {
-    /// Who asked, and for what.
+    /// The request.
     pub request: OrderRequest,
     /// The part as it is then, or why it is not.
     pub result: Result<OperationRow, Refusal>,
@@ -321,11 +321,11 @@ pub(crate) struct PlannedOrder {
 /// A change of an item.
 #[derive(Debug)]
 pub(crate) struct PlannedChange {
-    /// Who asked, and for what.
+    /// The request.
     pub request: ChangeRequest,
     /// The state that is told: the one before the item was cancelled, or after it was updated.
     pub state: ItemState,
-    /// What it changes in memory. `None`: a delivery ends, which is planned beside it.
+    /// The change in memory. `None`: a delivery ends, which is planned beside it.
     pub effect: Option<OperationEffect>,
 }
 
@@ -334,19 +334,19 @@ pub(crate) struct PlannedChange {
 pub(crate) struct PlannedOperation {
     /// The page.
     pub page: OperationPage,
-    /// What the operation does.
+    /// The kind of the operation.
     pub kind: OperationKind,
-    /// Whose items.
+    /// The tenant of the items.
     pub namespace: Namespace,
     /// How far it is then.
     pub progress: OperationProgress,
     /// Its items, by what becomes of them.
     pub items: OperationItems,
-    /// What it changes in memory, beside the ends of deliveries.
+    /// The changes in memory, beside the ends of deliveries.
     pub effects: Vec<OperationEffect>,
 }
 
-/// What an operation, or a change of an item, changes in memory.
+/// The change that an operation, or a change of an item, makes in memory.
 #[derive(Debug)]
 pub(crate) enum OperationEffect {
     /// An item that waited is removed. While the batch is in flight it is in no window, so that nobody takes
@@ -361,7 +361,7 @@ pub(crate) enum OperationEffect {
     Updated(Box<UpdatedItem>),
 }
 
-/// What an update changes in memory.
+/// The change that an update makes in memory.
 #[derive(Debug)]
 pub(crate) struct UpdatedItem {
     /// The item's topic.

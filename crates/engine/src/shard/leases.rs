@@ -114,8 +114,7 @@ impl Leases {
         self.ends.insert(row, deadline, seq);
     }
 
-    /// What becomes of a row once these positions are closed as well. There is no bitmap if none is left
-    /// open.
+    /// The change of a row once these positions are closed as well. There is no bitmap if none is left open.
     pub fn after_closing(&self, id: u64, closing: &[usize]) -> Option<LeaseChange> {
         let Row { row, open: left } = self.rows.get(&id)?;
         let partly = *left < row.open.len();

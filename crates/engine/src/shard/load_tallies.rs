@@ -1,8 +1,8 @@
-//! What has become of the items of topics that were there before the take-over. Deliveries don't need it, so
-//! the take-over does not wait for it: it is read page by page once the shard is owned.
+//! Tallies of the topics that were there before the take-over. Deliveries don't need them, so the take-over
+//! does not wait for them: they are read page by page once the shard is owned.
 //!
-//! Until the last page is there, what a batch counts is added to what memory knows. No topic's counts are
-//! folded, since a fold replaces the tally that is stored, and none is forgotten.
+//! Until the last page is there, the counts of a batch are added to the tally in memory. No topic's counts
+//! are folded, since a fold replaces the tally that is stored, and none is forgotten.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl OwnedShard {
         load.after.clone().map(|after| TalliesRequest { after, limit })
     }
 
-    /// What was counted before the take-over is in memory.
+    /// Whether all counts from before the take-over are in memory.
     pub fn has_tallies(&self) -> bool {
         self.topics.tally_load.is_done()
     }
@@ -121,7 +121,7 @@ mod tests {
         let rows = vec![(TopicId(1), stored(40)), (TopicId(2), stored(40))];
         read(&mut topics, Some(TallyRows::Topics(rows)));
         assert_eq!((tally(&topics, 1), tally(&topics, 2)), (Some(stored(40)), Some(stored(43))));
-        // What forgotten topics counted comes last.
+        // The counts of forgotten topics come last.
         assert_eq!(topics.tally_load.after, Some(TalliesAfter::Namespace("".into())));
         let row = |name: &str| NamespaceTally {
             namespace: name.into(),

@@ -21,7 +21,7 @@ impl OwnedShard {
         self.locates.end(read)
     }
 
-    /// What a read found is not told before the batch in flight is resolved.
+    /// Holds the result of a read, which is not told before the batch in flight is resolved.
     pub fn hold_located(&mut self, requests: Vec<SettleRequest>, locations: Vec<ItemLocation>) {
         self.locates.hold(requests, locations);
     }

@@ -25,7 +25,8 @@ pub(super) struct Locates {
     waiting: FairQueue<SettleRequest>,
     /// The read under way, and what it asks for.
     under_way: Option<(u64, Vec<SettleRequest>)>,
-    /// What a read found that may have seen the batch in flight, which is not on disk before it is resolved.
+    /// The result of a read that may have seen the batch in flight, which is not on disk before it is
+    /// resolved.
     held: Option<(Vec<SettleRequest>, Vec<ItemLocation>)>,
 }
 
@@ -41,7 +42,7 @@ impl Locates {
             () if mine >= WAITING_TENANT_MAX => (" of this namespace", WAITING_TENANT_MAX),
             () if all >= WAITING_MAX => ("", WAITING_MAX),
             () => {
-                // What it was to write is not needed any more.
+                // The text and metadata of a nack whose delivery is over are not needed any more.
                 if let SettleKind::Nack { metadata, reason, .. } = &mut request.kind {
                     (*metadata, *reason) = (None, String::new());
                 }
@@ -77,7 +78,7 @@ impl Locates {
         ended.map(|(_, requests)| requests).unwrap_or_default()
     }
 
-    /// What the read found is not told before the batch in flight is resolved.
+    /// Holds the result of the read, which is not told before the batch in flight is resolved.
     pub fn hold(&mut self, requests: Vec<SettleRequest>, locations: Vec<ItemLocation>) {
         self.held = Some((requests, locations));
     }

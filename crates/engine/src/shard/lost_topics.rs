@@ -20,9 +20,9 @@ type LostTopic = (TopicId, Box<TopicState>);
 pub(crate) struct LostTopics {
     /// Parts of the table that are left.
     topics: TopicTable,
-    /// What is left of the part before.
+    /// The rest of the part before.
     part: hash_map::IntoIter<TopicId, Box<TopicState>>,
-    /// Those that were taken, by slice. To let go of them takes time.
+    /// Topics that were taken, by slice. To let go of them takes time.
     taken: Vec<Vec<LostTopic>>,
     /// The same holds for what is left of the leases.
     leases: Leases,

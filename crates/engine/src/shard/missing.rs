@@ -1,5 +1,5 @@
-//! Items of the ready index that are not in the store. Whoever was replaced without knowing it meets many:
-//! the new owner has delivered them. So nothing is said before the claim is renewed once more.
+//! Items of the ready index that are not in the store. An owner that was replaced without knowing it meets
+//! many: the new owner has delivered them. So nothing is said before the claim is renewed once more.
 
 use forebay_types::{ItemId, Monotonic, Seq};
 

@@ -120,7 +120,7 @@ pub(crate) struct OwnedShard {
     leases: Leases,
     /// Items that have left their windows, on their way to a lease.
     reserved: FxHashSet<Seq>,
-    /// What each tenant has leased and reserved.
+    /// Items that each tenant has leased and reserved.
     tenants: Tenants,
 
     /// Deliveries to be ended or extended.
@@ -170,7 +170,7 @@ pub(crate) struct OwnedShard {
     vanished: Vanished,
     /// Settlements whose deliveries are over.
     locates: Locates,
-    /// What the disk has room for.
+    /// The room on the disk.
     disk: DiskRoom,
     /// Batches do no upkeep before: the database refused it.
     upkeep_after: Monotonic,
@@ -178,11 +178,11 @@ pub(crate) struct OwnedShard {
     topology_after: Monotonic,
 }
 
-/// What a take-over found.
+/// The result of a take-over.
 pub(crate) struct Loaded {
     /// The fence as the take-over left it.
     pub fence: Fence,
-    /// What the shard holds.
+    /// The shard's memory.
     pub image: ShardImage,
     /// The most bytes that one batch may carry.
     pub batch_bytes: usize,
@@ -255,7 +255,7 @@ impl OwnedShard {
         self.time.moment(node)
     }
 
-    /// So many bytes of ready index and cached bodies it may hold from now on.
+    /// Sets how many bytes of ready index and cached bodies it may hold from now on.
     pub fn set_index_budget(&mut self, bytes: usize) {
         self.index_budget = bytes;
     }

@@ -1,4 +1,4 @@
-//! What time alone makes due in a shard, and when.
+//! Work that time alone makes due in a shard, and when.
 
 use std::time::Duration;
 

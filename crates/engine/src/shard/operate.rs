@@ -18,14 +18,14 @@ use crate::{
 /// A batch with an operation's page takes longer, and calls wait for it. After it the shard has calls alone
 /// for so many times as long, if it has any: so they keep four fifths of the shard's time.
 const REST: u32 = 4;
-/// And no longer, however long the commit took: its server may have been away.
+/// The longest such pause, however long the commit took: its server may have been away.
 const REST_MAX: Duration = Duration::from_secs(1);
 
-/// What an operation did.
+/// The result of an operation's page.
 pub(crate) struct Operated {
-    /// What it does.
+    /// The kind of the operation.
     pub kind: OperationKind,
-    /// Whose items.
+    /// The tenant of the items.
     pub namespace: Namespace,
     /// The items, by what became of them.
     pub items: OperationItems,

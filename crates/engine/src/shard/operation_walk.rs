@@ -1,4 +1,4 @@
-//! What an operation walks over: in which order, and the pages that need no read.
+//! The walk of an operation: its order, and the pages that need no read.
 
 use forebay_store::{OperationCursor, OperationId, OperationKind};
 use forebay_types::{Headers, Key, Seq, Timestamp, TopicId};

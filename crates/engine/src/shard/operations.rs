@@ -28,11 +28,11 @@ pub(super) const OPEN_TENANT_MAX: usize = RUNNING_MAX + 100;
 const ENDED_TENANT_MAX: usize = 20;
 /// The same of all namespaces.
 const ENDED_MAX: usize = 128;
-/// So long they are remembered.
+/// How long they are remembered.
 const ENDED_KEPT: Duration = Duration::from_hours(30 * 24);
 /// Orders that wait for a batch.
 const ORDERS_MAX: usize = 64;
-/// So long after its beginning a part waits for an owner that understands its filter: nodes are replaced in
+/// How long after its beginning a part waits for an owner that understands its filter: nodes are replaced in
 /// this time.
 const NOT_UNDERSTOOD_MAX: Duration = Duration::from_hours(1);
 /// The pause after a read that failed.
@@ -54,15 +54,15 @@ struct Scan {
 /// The shard's parts of operations.
 #[derive(Debug, Default)]
 pub(super) struct Operations {
-    /// Those that are stored.
+    /// The parts that are stored.
     parts: BTreeMap<OperationId, Part>,
-    /// Those that this program can't read. They are left alone.
+    /// Parts that this program can't read. They are left alone.
     unreadable: Vec<OperationId>,
     /// How many of the parts have not ended.
     open: usize,
-    /// Those that have not ended, and whose filter this program does not understand: when each began.
+    /// Parts that have not ended, and whose filter this program does not understand: when each began.
     not_understood: BTreeSet<(Timestamp, OperationId)>,
-    /// What waits for a batch.
+    /// Orders that wait for a batch.
     orders: VecDeque<OrderRequest>,
     /// The page on its way. One at a time.
     scan: Option<Scan>,
@@ -75,7 +75,7 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// What a take-over found.
+    /// The parts that a take-over found.
     pub fn load(rows: Vec<OperationRow>, unreadable: Vec<OperationId>) -> Self {
         for id in &unreadable {
             tracing::warn!("operation {id} waits for a program that can read it");
@@ -193,7 +193,7 @@ impl Operations {
         std::mem::take(&mut self.orders)
     }
 
-    /// Those that run: the first of each topic, and the first ones of each namespace.
+    /// The parts that run: the first of each topic, and the first ones of each namespace.
     fn running(&self) -> impl Iterator<Item = &Part> {
         let can_run = |part: &&Part| part.is_open() && part.filter.is_some();
         let mut open: Vec<&Part> = self.parts.values().filter(can_run).collect();
@@ -362,7 +362,7 @@ impl Operations {
         part.row.progress = progress;
         part.turn = self.turns;
         let wish = part.row.spec.wish;
-        // What one shard may change in a second.
+        // One shard has its part of the rate, so the changes take up this much time.
         let micros = changed.saturating_mul(1_000_000 * u64::from(wish.active.max(1)));
         part.not_before = at.plus(Duration::from_micros(micros / u64::from(wish.rate.max(1))));
         self.rest_until = at.plus(rest);

@@ -9,13 +9,13 @@ use super::{
     work::{ChangeRequest, NOBODY, ReplySlot, SettleKind, ShardLease},
 };
 
-/// Who waits for the batch in flight.
+/// A caller that waits for the batch in flight.
 pub(crate) enum Caller {
     /// An enqueue call, for these of its items.
     Enqueue(u64, Vec<usize>),
     /// An ack, a nack, or an extension if `extends`.
     Settle {
-        /// Whose answer it is.
+        /// The member that the answer is for.
         slot: ReplySlot,
         /// It is an extension.
         extends: bool,
@@ -28,7 +28,7 @@ pub(crate) enum Caller {
     Change(ChangeRequest),
 }
 
-/// What waited behind a batch in flight.
+/// The work that waited behind a batch in flight.
 pub(crate) struct Waiting {
     /// Reserved items on their way to a lease.
     pub leases: Vec<ShardLease>,
@@ -37,7 +37,7 @@ pub(crate) struct Waiting {
 }
 
 impl OwnedShard {
-    /// Those who wait for the batch in flight. They hear no more of it.
+    /// Detaches the callers that wait for the batch in flight. They hear no more of it.
     pub fn detach_callers(&mut self) -> Vec<Caller> {
         let mut callers = Vec::new();
         for planned in self.in_flight.iter_mut().flat_map(|batch| &mut batch.planned) {
@@ -71,7 +71,8 @@ impl OwnedShard {
         callers
     }
 
-    /// What callers wait for behind the batch in flight. It leaves the shard: nothing of it happens here.
+    /// Takes the work that callers wait for behind the batch in flight. It leaves the shard: nothing of it
+    /// happens here.
     pub fn take_waiting(&mut self) -> Waiting {
         let (asked, own): (Vec<_>, Vec<_>) =
             self.settles.drain().into_iter().partition(|request| request.slot.is_some());
@@ -80,7 +81,7 @@ impl OwnedShard {
         work.extend(self.locates.take().into_iter().map(LostWork::Settle));
         work.extend(self.operations.take_orders().into_iter().map(LostWork::Order));
         work.extend(self.changes.take().into_iter().map(LostWork::Change));
-        // Those in line first: what holds their keys must not wake them.
+        // Enqueues in line first: the ones that hold their keys must not wake them.
         let in_line: Vec<_> = self.keys.take_waiting().collect();
         for part in &in_line {
             self.budget.release(&part.namespace, part.charge());

@@ -1,4 +1,4 @@
-//! What waits for the shard's next batch, and what it holds while it waits.
+//! The work that waits for the shard's next batch, and the budget and keys that it holds while it waits.
 
 use std::time::Duration;
 
@@ -160,7 +160,7 @@ impl OwnedShard {
         self.settles.sum().rows + self.leasing.sum().rows + self.enqueues.sum().rows
     }
 
-    /// What waits fills a batch of `rows` rows, or one of as many bytes as a batch may carry.
+    /// Whether the waiting work fills a batch of `rows` rows, or one of as many bytes as a batch may carry.
     pub fn fills_a_batch(&self, rows: usize) -> bool {
         rows >= self.settings.batch_rows || self.budget.bytes() >= self.tenure.batch_bytes
     }

@@ -1,23 +1,21 @@
-//! How much happens in a topic, over the last seconds. It takes 44 bytes a topic, so it holds no list of
-//! events: the last two slots, and what lies in the older one counts by the part of it that the window still
-//! covers.
+//! The rates of a topic, over the last seconds. They take 44 bytes a topic, so there is no list of events:
+//! only the last two slots. The older one counts by the part of it that the window still covers.
 
 use forebay_types::Monotonic;
 
 use crate::api::Rates;
 
-/// What happened: items enqueued, deliveries begun, acked, failed, items that became
-/// dead letters.
+/// Counts of events: items enqueued, deliveries begun, acked, failed, items that became dead letters.
 pub(crate) type Flow = [u32; 5];
 
-/// What happened lately, over a window of so many seconds.
+/// The flow of late, over a window of so many seconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RecentFlow<const SECONDS: u64 = { Rates::WINDOW.as_secs() }> {
     /// The number of the present slot. Slots are as long as the window.
     slot: u32,
-    /// What happened in it.
+    /// The flow in it.
     now: Flow,
-    /// What happened in the slot before it.
+    /// The flow in the slot before it.
     before: Flow,
 }
 

@@ -17,11 +17,11 @@ use crate::{
 
 /// A limit on leases.
 struct Limit {
-    /// What counts against it.
+    /// The items or bytes that count against it.
     held: usize,
     /// The most that may.
     most: usize,
-    /// Whose limit it is.
+    /// The scope of the limit, for the message.
     whose: &'static str,
 }
 
@@ -114,7 +114,7 @@ impl OwnedShard {
         ];
         // An answer of the greatest size is always possible.
         let most = limits.answer_bytes_max.max(*admit_shard_bytes);
-        // What nobody received waits for room on the disk, however long that takes. No more comes to it.
+        // Items that nobody received wait for room on the disk, however long that takes. No more comes to it.
         let of_tenant = tenant.reserved_bytes + self.restores.bytes_of(namespace);
         let of_shard = self.tenants.reserved_bytes() + self.restores.sum().bytes;
         let bytes = [

@@ -1,4 +1,4 @@
-//! What operators and GetActiveTopics see of a shard.
+//! A shard's figures for operators and GetActiveTopics.
 
 use std::ops::AddAssign;
 
@@ -21,10 +21,10 @@ pub(crate) struct TopicTotals {
     pub dead: u64,
 }
 
-/// What happens in a topic.
+/// The flow of a topic.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TopicFlow {
-    /// What has become of its items so far.
+    /// The counts of its items so far.
     pub counted: Option<Counted>,
     /// How much happens in it.
     pub rates: Rates,
@@ -48,11 +48,12 @@ impl OwnedShard {
         Some(totals(counts, self.leases.of_topic(id)))
     }
 
-    /// What happens in a topic.
+    /// The flow of a topic.
     pub fn flow(&self, id: TopicId, at: Monotonic) -> Option<TopicFlow> {
         let topic = self.topics.get(id)?;
         let leased = self.leases.of_topic(id) as u64;
-        // What is open at a take-over from a program that counts nothing was not counted when it began.
+        // A delivery that was open at a take-over from a program that counts nothing was not counted when it
+        // began.
         let counted = topic.tally().map(|tally| Counted::of(tally, leased));
         Some(TopicFlow { counted, rates: topic.recent().per_second(at).into(), last: topic.last() })
     }
@@ -89,7 +90,7 @@ impl OwnedShard {
         self.topics.iter().filter(|(_, topic)| topic.listed).map(|(id, topic)| (id, &topic.name))
     }
 
-    /// What the shard itself knows of its status. It costs the same however many topics there are.
+    /// The part of the status that the shard itself knows. It costs the same however many topics there are.
     pub fn status(&self) -> ShardStatus {
         let totals = totals(&self.topics.sums(), self.leases.len());
         let mut status = ShardStatus {

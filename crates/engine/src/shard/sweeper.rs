@@ -25,7 +25,7 @@ const FAILED_PAUSE: Duration = Duration::from_millis(100);
 /// A sweep of one shard.
 #[derive(Debug)]
 pub(super) struct Sweeper {
-    /// Which one.
+    /// The sweep's kind.
     pub sweep: Sweep,
     /// No row lies below it. Committed.
     pub checkpoint: Timestamp,
@@ -187,7 +187,7 @@ pub(super) struct Sweeps {
     pub expiry: Sweeper,
     /// Dead letters.
     pub retention: Sweeper,
-    /// Which one had its turn last.
+    /// The sweep that had its turn last.
     last: Option<Sweep>,
     /// The page that waits for a batch.
     page: Option<SweepPage>,

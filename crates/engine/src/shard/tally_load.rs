@@ -14,7 +14,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How far the tallies are read.
 #[derive(Debug, Default)]
 pub(super) struct TallyLoad {
-    /// Those behind this one are still to be read. `None`: all are there.
+    /// The tallies behind this one are still to be read. `None`: all are there.
     pub after: Option<TalliesAfter>,
     /// Names the read under way, and how many it asks for.
     pub read: Option<(u64, usize)>,

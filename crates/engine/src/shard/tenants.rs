@@ -1,11 +1,11 @@
-//! What each tenant holds of a shard: items that are leased, and items on their way there with their bodies.
+//! Each tenant's items of a shard: items that are leased, and items on their way there with their bodies.
 
 use forebay_types::Namespace;
 use rustc_hash::FxHashMap;
 
 use super::work::LEASE_BYTES;
 
-/// What one tenant holds.
+/// The items of one tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Held {
     /// Items that are leased.
@@ -26,7 +26,7 @@ pub(super) struct Tenants {
 }
 
 impl Tenants {
-    /// What a tenant holds.
+    /// The items of a tenant.
     pub fn of(&self, namespace: &str) -> Held {
         self.by_name.get(namespace).copied().unwrap_or_default()
     }

@@ -8,7 +8,7 @@ use forebay_types::{Incarnation, Monotonic, Timestamp};
 use super::in_flight::InFlight;
 use crate::{api::Settings, claim::Trust};
 
-/// What the owner knows of its claim and of its last batch.
+/// The owner's claim and its last batch.
 #[derive(Debug)]
 pub(super) struct Tenure {
     /// The fence's epoch.

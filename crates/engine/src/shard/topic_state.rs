@@ -62,7 +62,7 @@ pub(crate) struct TopicState {
     pub name: TopicName,
     /// How many items it has. Changed through the table alone, which keeps their sum.
     pub(super) counts: TopicCounts,
-    /// What has become of its items, as far as it is read. `None`: nothing was counted.
+    /// The tally of its items, as far as it is read. `None`: nothing was counted.
     pub(super) tally: Option<TopicTally>,
     /// How much happened lately.
     pub(super) recent: RecentFlow,
@@ -114,12 +114,12 @@ impl TopicState {
         &self.counts
     }
 
-    /// What has become of its items so far. Open deliveries are not in it.
+    /// The tally of its items so far. Open deliveries are not in it.
     pub fn tally(&self) -> Option<TopicTally> {
         self.tally
     }
 
-    /// What was counted before the take-over.
+    /// Adds the tally from before the take-over.
     pub fn add_stored(&mut self, stored: TopicTally) {
         if stored.tally == Tally::default() {
             return;

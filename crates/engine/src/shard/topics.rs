@@ -48,9 +48,9 @@ pub(super) struct TopicTable {
     pub(super) dirty: VecDeque<TopicId>,
     /// No batch before this one has a row of changed counts in the store.
     pub(super) deltas_from: u64,
-    /// What was counted before the take-over is read bit by bit.
+    /// The read of the tallies from before the take-over, which goes bit by bit.
     pub(super) tally_load: TallyLoad,
-    /// What topics counted that are forgotten.
+    /// The counts of forgotten topics.
     pub(super) forgotten: Forgotten,
     /// Topics without items, and since when they are. They are dropped once that is long ago.
     pub(super) idle: BTreeSet<(Monotonic, TopicId)>,
@@ -247,7 +247,7 @@ impl TopicTable {
         Some(topic.name.clone())
     }
 
-    /// What the reads under way saw of the last batch was undone.
+    /// Voids the reads under way: the last batch, which they may have seen, was undone.
     pub fn void_reads(&mut self) {
         for id in &self.reading {
             if let Some(topic) = self.by_id.get_mut(id) {

@@ -2,10 +2,10 @@
 
 use forebay_types::{Monotonic, Seq};
 
-/// So many items that are not in the store, and what memory knows of the shard is wrong.
+/// Once so many items are not in the store, the memory of the shard is wrong.
 const VANISHED_MAX: usize = 3;
 
-/// What was found missing.
+/// The items that were found missing.
 #[derive(Debug, Default)]
 pub(super) struct Vanished {
     /// Since the claim was renewed last, and when.

@@ -12,7 +12,7 @@ use crate::striped::STRIPES;
 pub(super) struct WalkPosition {
     /// The part of the table that comes next; `None` once all of them came.
     part: Option<usize>,
-    /// What is left of the part before.
+    /// The rest of the part before.
     noted: vec::IntoIter<TopicId>,
 }
 

@@ -1,4 +1,4 @@
-//! What waits for a shard's next batch, and what a shard asks its connections to read.
+//! Work that waits for a shard's next batch, and the reads that a shard asks its connections for.
 
 mod change;
 mod keys;
@@ -24,7 +24,7 @@ pub(crate) use self::{
 };
 use super::ready::item::ReadyItem;
 
-/// What an item on its way to a lease takes beside its body.
+/// Bytes of an item on its way to a lease, beside its body.
 pub(super) const LEASE_BYTES: usize = 192;
 
 /// Why no more work of a tenant may wait.
@@ -40,11 +40,11 @@ pub(crate) enum Full {
 pub(crate) trait Work {
     /// The tenant.
     fn namespace(&self) -> &Namespace;
-    /// What it costs the batch, and while it waits.
+    /// Its cost for the batch, and while it waits.
     fn cost(&self) -> Cost;
 }
 
-/// What work costs.
+/// The cost of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Cost {
     /// Rows of a batch.
@@ -65,7 +65,7 @@ pub(crate) struct NextRecord {
 /// The call, or poll, of what nobody waits for any more.
 pub(crate) const NOBODY: u64 = u64::MAX;
 
-/// Whose answer it is.
+/// The member of a call that an answer is for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplySlot {
     /// The call.
@@ -135,13 +135,13 @@ pub(crate) struct AdmittedItem {
     pub priority: i32,
     /// Not delivered before this time.
     pub due: Option<Timestamp>,
-    /// What is known of it beside its place and its body.
+    /// Its attributes beside its place and its body.
     pub attributes: ItemAttributes,
     /// A second item with this key is not stored.
     pub dedupe: Option<ItemKey>,
     /// The caller named the shard.
     pub pinned: bool,
-    /// What it carries.
+    /// Its payload, headers and metadata.
     pub body: Body,
     /// It can't be stored, or its topic is paused: its call is answered with this. Where it can't be stored,
     /// that is remembered too.
@@ -191,7 +191,7 @@ pub(crate) struct ShardLease {
     pub namespace: Namespace,
     /// Overrides the items' own lease duration.
     pub lease: Option<Duration>,
-    /// Who asks; may be empty.
+    /// The consumer that asks; may be empty.
     pub consumer: String,
     /// The items.
     pub items: Vec<ReservedItem>,
@@ -254,7 +254,7 @@ impl Work for Restore {
 pub(crate) struct SweepPage {
     /// The sweep.
     pub sweep: Sweep,
-    /// What is due.
+    /// The rows that are due.
     pub rows: Vec<DueRow>,
     /// There may be more rows up to `to`.
     pub full: bool,
@@ -268,7 +268,7 @@ pub(crate) struct WaitingPoll {
     pub max_items: usize,
     /// At most so many bytes of bodies, but at least one item.
     pub max_bytes: usize,
-    /// What its leases look like; without items yet.
+    /// The form of its leases; without items yet.
     pub lease: ShardLease,
 }
 

@@ -42,7 +42,7 @@ async fn a_topic_is_served_before_all_of_them_are_listed() {
     }
     let listed_yet = engine.status().await.unwrap().topic_count as u64;
     assert!((3..TOPICS).contains(&listed_yet), "{listed_yet} are listed");
-    // Who asks for all topics waits until all are.
+    // A call for all topics waits until all are listed.
     let page = active(&engine, 5, "", TOPICS as usize).await;
     assert_eq!((page.topics.len() as u64, page.more), (TOPICS / TENANTS, false));
     listed(&engine, TOPICS).await;

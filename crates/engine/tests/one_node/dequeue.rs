@@ -79,7 +79,7 @@ async fn what_meets_a_waiting_consumer_takes_one_commit() {
     assert_eq!(shard.observe().await.unwrap().batch, before + 1);
     assert_eq!(payloads(&queue.get(2, 0).await), ["c"], "the rest stays");
     assert!(queue.ack(&items).await.iter().all(Result::is_ok));
-    // What was met is leased like anything else, also for a new owner.
+    // An item that met a waiting consumer is leased like any other, also for a new owner.
     let waiting = queue.get(1, 10_000);
     let enqueued = async {
         tokio::task::yield_now().await;

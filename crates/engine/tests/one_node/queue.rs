@@ -88,7 +88,7 @@ pub fn item(priority: i32, payload: &str) -> NewItem {
     }
 }
 
-/// What items carry.
+/// The payloads of items.
 pub fn payloads(items: &[Delivered]) -> Vec<&str> {
     items.iter().map(|item| std::str::from_utf8(&item.body.payload).unwrap()).collect()
 }

@@ -1,4 +1,4 @@
-//! What another node finds in the shards of one that stopped.
+//! The state that another node finds in the shards of one that stopped.
 
 use crate::queue::{Queue, item};
 

@@ -1,5 +1,4 @@
-//! What a topic costs in memory, measured as the process's resident memory. So this test has a process of its
-//! own.
+//! The memory of a topic, measured as the process's resident memory. So this test has a process of its own.
 
 #[path = "../many_topics/store.rs"]
 mod store;
@@ -12,7 +11,7 @@ use self::store::{ManyTopics, TENANTS, active, listed, start};
 
 /// A topic may cost so much, whatever holds it: with one item, its name, and its place in every list.
 const TOPIC_BYTES: u64 = 1_024;
-/// What the ready index counts for an item without a body.
+/// Bytes that the ready index counts for an item without a body.
 const ITEM_BYTES: u64 = 320;
 /// Shards of the node.
 const SHARDS: u32 = 4;

@@ -9,7 +9,7 @@ use super::*;
 
 const OWN: &str = "own:1";
 
-/// What a place answers to a member.
+/// The answer of a node to a member.
 type Reply = Result<u32, Refusal>;
 
 /// Answers of this node and of others: the next one for each member.
@@ -17,9 +17,9 @@ type Reply = Result<u32, Refusal>;
 struct Script {
     /// This node's, by round.
     here: Mutex<Vec<Vec<Reply>>>,
-    /// Those of others, by round.
+    /// The other nodes' answers, by round.
     there: Mutex<Vec<Answers<u32>>>,
-    /// Who was asked for what.
+    /// Each question: the node, and the members.
     asked: Mutex<Vec<String>>,
     /// Any shard may serve the members.
     free: bool,
@@ -35,7 +35,7 @@ impl Script {
     }
 }
 
-/// What is avoided, if anything is.
+/// The shards and nodes to avoid, as text.
 fn shown(avoid: &Avoid) -> String {
     let Avoid { shards, nodes, others } = avoid;
     let shards = shards.iter().map(|shard| format!(" not in {shard}"));

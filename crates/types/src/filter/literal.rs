@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What the values of a field are.
+/// The type of a field's values.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// Text. A value that ends in `*` stands for all that begin so.
@@ -34,7 +34,7 @@ pub enum Operator {
     Has,
 }
 
-/// What a field is compared with.
+/// The value that a field is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     /// This text.

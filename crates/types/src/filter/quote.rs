@@ -1,6 +1,6 @@
 //! Quotes around texts in a filter, and those that are none.
 
-/// What word processors and keyboards of several countries make of quotes.
+/// The quotes that word processors and keyboards of several countries write.
 const TYPOGRAPHIC: [char; 14] = [
     '\u{2018}', '\u{2019}', '\u{201a}', '\u{201b}', '\u{201c}', '\u{201d}', '\u{201e}', '\u{201f}', '\u{ab}',
     '\u{bb}', '\u{2039}', '\u{203a}', '\u{b4}', '\u{ff02}',
@@ -48,7 +48,7 @@ impl Quote {
         format!("{kind} ({})", self.0)
     }
 
-    /// What to write in place of what is there.
+    /// The message that tells how to write the quoted text instead.
     pub(super) fn instead(self, rest: &str) -> String {
         let inner = rest.trim_start_matches(|c| Self::of(c).is_some());
         let end = match inner.len() < rest.len() {

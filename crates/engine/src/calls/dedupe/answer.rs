@@ -17,13 +17,13 @@ use crate::{
     shard::work::{ItemKey, KeyHash, Remembered, RequestKey, ShardEnqueue, decode_remembered},
 };
 
-/// What is remembered under a hash, and counts still.
+/// A key that is remembered under a hash, and counts still.
 struct Known {
     /// When it was stored, and whether its item was removed, or of another topic.
     key: RememberedKey,
     /// Where.
     shard: ShardId,
-    /// What to answer.
+    /// The answer to repeat.
     remembered: Remembered,
 }
 
@@ -41,7 +41,7 @@ impl Known {
     }
 }
 
-/// What was found, by hash.
+/// The keys that were found, by hash.
 struct AllKnown(HashMap<KeyHash, Vec<Known>>);
 
 impl AllKnown {
@@ -73,7 +73,7 @@ impl AllKnown {
         alike.max_by_key(|known| known.key.hit.at)?.stored()
     }
 
-    /// What the release before stored under a key of any topic.
+    /// The keys that the release before stored, for any topic.
     fn older(&self, key: &ItemKey) -> impl Iterator<Item = &Known> {
         self.of(&key.shared).filter(|known| known.is_older())
     }

@@ -1,5 +1,5 @@
-//! Whom to ask for keys before their items are stored: their earlier homes first, if they have any, then
-//! their home shard.
+//! The shards to ask for keys before their items are stored: their earlier homes first, if they have any,
+//! then their home shard.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +21,7 @@ use crate::{
     shard::{OwnedShard, work::ShardEnqueue},
 };
 
-/// Whom to ask for keys.
+/// The shards to ask for keys.
 pub(super) enum LookupPlan {
     /// These shards, in turn.
     Ask(VecDeque<Question>),
@@ -31,7 +31,7 @@ pub(super) enum LookupPlan {
     Unavailable(Refusal),
 }
 
-/// Whom to ask for the keys of an enqueue.
+/// Plans which shards to ask for the keys of an enqueue.
 pub(super) fn plan(core: &mut Core, home: ShardIndex, part: &ShardEnqueue) -> LookupPlan {
     let (now, at) = (core.time.now(), core.time.monotonic());
     let slots = &core.slots;
@@ -40,7 +40,7 @@ pub(super) fn plan(core: &mut Core, home: ShardIndex, part: &ShardEnqueue) -> Lo
     }
     let now = core.slots.owned(home).map_or(now, |shard| shard.key_time(now));
     let mut to_ask = VecDeque::new();
-    // What the release before may have stored is asked for by the hashes that it knows.
+    // Keys that the release before may have stored are asked for by the hashes that it knows.
     let all = part.hashes(!on(Bug::OlderKeysForgotten));
     for id in core.homes.earlier_homes(&part.homes(), now) {
         let Some(earlier) = core.slots.index_of(id) else {

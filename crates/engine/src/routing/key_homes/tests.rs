@@ -23,7 +23,7 @@ fn homes(shards: &[u32]) -> KeyHomes {
     homes
 }
 
-/// What a shard should record.
+/// The record that a shard should make.
 fn to_record(homes: &KeyHomes, shard: u32, now: Timestamp) -> Option<ShardTopology> {
     homes.next_record(ShardId(shard), now).map(|next| next.topology)
 }
@@ -37,7 +37,7 @@ fn is_complete(homes: &KeyHomes, now: Timestamp, at: Monotonic) -> bool {
 fn take_over(homes: &mut KeyHomes, records: &mut BTreeMap<u32, ShardTopology>, now: Timestamp) {
     for id in homes.current.clone() {
         homes.recorded(id, records.get(&id.0).cloned().unwrap_or_default(), now);
-        // Those taken over before may have to record more.
+        // Shards that were taken over before may have to record more.
         for id in homes.current.clone() {
             if let Some(new) = to_record(homes, id.0, now) {
                 records.insert(id.0, new.clone());

@@ -23,12 +23,12 @@ use crate::{
 
 /// The longest time for which leases are not timed out after an outage.
 pub(crate) const TIMEOUT_GRACE_MAX: Duration = Duration::from_secs(5);
-/// For so long they are not timed out after a change of owner, however short it was.
+/// The shortest such time after a change of owner, however short that was.
 pub(crate) const TIMEOUT_GRACE_MIN: Duration = Duration::from_secs(1);
 /// A shard that committed nothing for so long, although it tried, was away.
 const OUTAGE_MIN: Duration = Duration::from_secs(1);
 
-/// What a committed batch did, for those who wait for it.
+/// The results of a committed batch, for the callers that wait for it.
 pub(crate) struct Committed {
     /// The epoch in which the shard is owned.
     pub epoch: u64,
@@ -42,15 +42,15 @@ pub(crate) struct Committed {
     pub new_topics: Vec<NamedTopic>,
     /// Topics that memory forgot.
     pub dropped: Vec<NamedTopic>,
-    /// What it did, in the order in which it is answered.
+    /// The work that it did, in the order in which it is answered.
     pub done: Vec<Planned>,
-    /// What happened in its topics.
+    /// The flows of its topics.
     pub flows: Vec<(TopicName, Flow)>,
     /// How many items the expiry sweep deleted, by namespace.
     pub expired: BTreeMap<Namespace, u64>,
     /// Dead letters that were kept for long enough.
     pub dead_letters_deleted: u64,
-    /// What an operation did.
+    /// The result of an operation's page.
     pub operated: Option<Operated>,
     /// Topics whose windows were read on.
     pub fetched: Vec<TopicName>,
@@ -68,7 +68,7 @@ impl OwnedShard {
         self.tenure.committed(&batch, last, took);
         self.recovered(at);
         if last == batch.number {
-            // Whoever waits for it waits for the event loop too, which has as much to do for each row.
+            // A caller that waits for it waits for the event loop too, which has as much to do for each row.
             self.row_costs.learn(batch.counts, took.max(at.since(batch.sent_at)));
         }
         let topology = batch.topology.take();
@@ -190,7 +190,7 @@ impl OwnedShard {
         }
     }
 
-    /// What changes of items do in memory.
+    /// Applies changes of items in memory.
     fn apply_changes(&mut self, done: &mut [Planned]) {
         for planned in done {
             if let Planned::Change(change) = planned
@@ -220,7 +220,7 @@ impl OwnedShard {
         let StoredItem { topic, key, state, handed_off } = *stored;
         if state == State::Ready {
             self.topics.with_window(topic, |window| {
-                // What stays in the store alone need not be copied.
+                // An item that stays in the store alone need not be copied.
                 if window.wants(key) && (!handed_off || on(Bug::HandedOffStaysReady)) {
                     window.add(key, item.cached_item());
                 } else {

@@ -30,11 +30,11 @@ pub(super) struct BatchBuilder<'a> {
     pub moment: Moment,
     /// Random numbers for nonces.
     pub rng: &'a mut StdRng,
-    /// What is set for topics and namespaces.
+    /// The settings of topics and namespaces.
     pub set: &'a SettingsTable,
     /// The rows.
     pub batch: Batch,
-    /// What the batch does, in order.
+    /// The work that the batch does, in order.
     pub planned: Vec<Planned>,
     /// The sweep's page in it.
     pub page: Option<PlannedPage>,
@@ -76,19 +76,20 @@ pub(super) struct BatchBuilder<'a> {
     pub not_changed: Vec<(ChangeRequest, Changed)>,
     /// Topics that memory forgets.
     pub dropped: Vec<TopicId>,
-    /// What is changed with them of what forgotten topics counted.
+    /// Changes with them to the counts of forgotten topics.
     pub forgotten: ForgottenChange,
     /// How counts change.
     deltas: BTreeMap<TopicId, TopicCounts>,
-    /// What becomes of items and deliveries.
+    /// The tallies of items and deliveries.
     tallies: BTreeMap<TopicId, Tally>,
     /// Positions of each lease row that are closed.
     closing: BTreeMap<u64, Vec<usize>>,
-    /// What it adds to the sweeps' tables.
+    /// The earliest rows that it adds to the sweeps' tables.
     pub added: EarliestAdded,
     /// Dead letters of dormant topics that it deletes.
     dormant_losses: BTreeMap<TopicId, i64>,
-    /// Those of them that are not items again. Their topics are forgotten, so their namespaces count them.
+    /// Dead letters among them that are not items again. Their topics are forgotten, so their namespaces
+    /// count them.
     pub removed_dormant: RemovedDormant,
 }
 
@@ -168,7 +169,7 @@ impl<'a> BatchBuilder<'a> {
         }
     }
 
-    /// What is set for a topic. What is absent is as the node has it.
+    /// The settings of a topic. An absent one is as the node has it.
     pub fn settings_of(&self, topic: TopicId) -> TopicSettings {
         self.shard.topics.get(topic).map(|topic| self.set.of_topic(&topic.name)).unwrap_or_default()
     }
@@ -239,7 +240,7 @@ impl<'a> BatchBuilder<'a> {
         delta.dead += dead;
     }
 
-    /// What becomes of a topic's items and deliveries.
+    /// The tally of a topic's items and deliveries.
     pub fn tally(&mut self, topic: TopicId) -> &mut Tally {
         self.tallies.entry(topic).or_default()
     }

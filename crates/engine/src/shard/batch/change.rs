@@ -23,7 +23,7 @@ pub(super) fn wanted(builder: &BatchBuilder<'_>) -> usize {
 
 /// Adds changes that wait, until they have cost so much.
 pub(super) fn add_changes(builder: &mut BatchBuilder<'_>, share: usize) {
-    // What had the room may not have used it.
+    // Work that had the room may not have used it.
     let share = if builder.rows == 0 { share.max(1) } else { share };
     if builder.is_bisecting() && builder.rows > 0 {
         return;

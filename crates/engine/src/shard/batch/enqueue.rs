@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// What a row costs beside its body.
+/// The cost of a row beside its body, in bytes.
 const ROW_BYTES: usize = 256;
 
 /// How many topics a namespace has on this node.
@@ -112,7 +112,7 @@ impl ItemPrices<'_> {
     }
 }
 
-/// What is left of a batch for new items.
+/// The room that is left in a batch for new items.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     /// As much may be spent.

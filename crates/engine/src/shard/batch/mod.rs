@@ -33,7 +33,7 @@ use self::{
 use super::{OwnedShard, work::WaitingPolls};
 use crate::{api::SettingsTable, clock::Moment};
 
-/// What building needs to know beside the shard.
+/// The context of building, beside the shard.
 pub(crate) struct BuildContext<'a> {
     /// Node time.
     pub moment: Moment,
@@ -45,7 +45,7 @@ pub(crate) struct BuildContext<'a> {
     pub topics_left: usize,
     /// Polls to which new items may be handed directly.
     pub waiting: WaitingPolls,
-    /// What is set for topics and namespaces.
+    /// The settings of topics and namespaces.
     pub set: &'a SettingsTable,
 }
 
@@ -85,7 +85,7 @@ impl OwnedShard {
         lease::add_leases(&mut builder, limit);
         let limit = most(&builder, Class::Enqueue);
         enqueue::add_enqueues(&mut builder, limit, shares.long_call, topics_of);
-        // What leases whose acks wait did not use.
+        // Settlements get the room that leases did not use, whose acks wait.
         settle::add_requests(&mut builder, before + shares.up_to(Class::Enqueue));
         sweep::add_page(&mut builder);
         change::add_changes(&mut builder, shares.changes());

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// What becomes of one item.
+/// The result for one item.
 enum Done {
     /// It was changed.
     Changed,
@@ -61,7 +61,7 @@ pub(super) fn wanted(builder: &mut BatchBuilder<'_>) -> usize {
 /// Adds the page that waits, if any: what costs so much of it.
 pub(super) fn add_page(builder: &mut BatchBuilder<'_>, share: usize, topics_of: enqueue::TopicsOf<'_>) {
     let rows = share.div_ceil(builder.prices.of(RowKind::Change));
-    // What had the room may not have used it: then the batch is the operation's.
+    // Work that had the room may not have used it: then the batch is the operation's.
     let rows = if builder.rows == 0 { rows.max(1) } else { rows };
     if builder.is_bisecting() && builder.rows > 0 || rows == 0 {
         return;
@@ -123,13 +123,13 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>, share: usize, topics_of: 
 
 /// One page of an operation.
 struct Step<'a> {
-    /// What is to be done.
+    /// The operation.
     spec: &'a OperationSpec,
-    /// What items are to have, of an update.
+    /// The new values of items, of an update.
     wanted: ItemUpdate,
     /// How far it is.
     progress: OperationProgress,
-    /// What it changes in memory.
+    /// The changes in memory.
     effects: Vec<OperationEffect>,
     /// At most so many items of the shard are changed.
     limit: u64,
@@ -236,7 +236,7 @@ impl Step<'_> {
         }
     }
 
-    /// What it changes is gone then.
+    /// Whether it removes the items that it changes.
     fn removes(&self) -> bool {
         matches!(self.spec.kind, OperationKind::Purge | OperationKind::DeleteDead | OperationKind::Cancel)
     }

@@ -53,7 +53,7 @@ pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, most: usize) {
 fn repeat(builder: &mut BatchBuilder<'_>, request: SettleRequest) -> Option<SettleRequest> {
     let seq = request.receipt.item.seq;
     let Some(first) = builder.claims.first_of(&request, &mut builder.planned) else {
-        // What comes behind it must not go before it.
+        // A later request for the item must not go before it.
         builder.claims.insert(seq);
         return Some(request);
     };

@@ -25,13 +25,13 @@ pub(super) enum Class {
 
 /// How many classes there are, with the two pages and the changes.
 const CLASSES: usize = 8;
-/// So many batches are a round of turns: a prime, or work that comes with every second batch would keep step
-/// with the turns of its class.
+/// The batches of a round of turns: a prime, or work that comes with every second batch would keep step with
+/// the turns of its class.
 const TURNS: u64 = 11;
 /// How the classes share the rows where several tenants enqueue: evenly.
 const EVEN: [usize; CLASSES] = [1; CLASSES];
-/// And where one does. What empties the queue comes before what fills it: as long as consumers keep up, new
-/// items meet polls that wait, and take one commit instead of two.
+/// How they share them where one tenant enqueues. Work that empties the queue comes before work that fills
+/// it: as long as consumers keep up, new items meet polls that wait, and take one commit instead of two.
 const DRAINING: [usize; CLASSES] = [2, 2, 2, 2, 1, 2, 2, 2];
 
 /// How much of the batch is for each class: rows, or what rows cost where others wait.

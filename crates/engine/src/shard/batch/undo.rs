@@ -22,15 +22,15 @@ const UPKEEP_PAUSE: Duration = Duration::from_secs(60);
 /// A lease whose end can't be stored lasts so much longer.
 const PARKED_LEASE: Duration = Duration::from_secs(600);
 
-/// What a batch that did not happen means to callers.
+/// Consequences for callers of a batch that did not happen.
 pub(crate) struct Undone {
     /// Polls that wait again: nothing was handed to them.
     pub handoffs_cancelled: Vec<u64>,
-    /// What is refused of the batch.
+    /// The work of the batch that is refused.
     pub refused: Vec<Planned>,
-    /// What is refused of the enqueues that waited behind it.
+    /// The enqueues behind it that are refused.
     pub refused_waiting: Vec<ShardEnqueue>,
-    /// With which words.
+    /// The refusal that their callers get.
     pub refusal: Refusal,
     /// Topics whose windows were read on.
     pub fetched: Vec<TopicName>,
@@ -150,7 +150,7 @@ impl OwnedShard {
             Planned::Settle(settle) if settle.request.kind.is_of_operation() => {}
             Planned::Settle(settle) if settle.request.slot.is_none() => {
                 self.log_left_alone(settle.lease.seq, why);
-                // What a caller asked for who waits no more has no say in when the lease ends.
+                // The request of a caller that waits no more has no say in when the lease ends.
                 if matches!(settle.request.kind, SettleKind::LeaseTimeout) {
                     let deadline = settle.lease.deadline.plus(PARKED_LEASE);
                     self.leases.postpone(settle.lease.seq, deadline);

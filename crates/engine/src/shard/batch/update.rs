@@ -55,7 +55,7 @@ pub(super) fn add(
     builder.planned.push(Planned::Change(Box::new(PlannedChange { request, state, effect })));
 }
 
-/// What an operation gives items.
+/// The values that an operation gives items.
 pub(super) fn of_operation(update: &OperationUpdate) -> ItemUpdate {
     let OperationUpdate { priority, due, metadata, ttl } = update;
     let metadata = metadata.as_deref().map(Bytes::copy_from_slice);

@@ -5,14 +5,14 @@ use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Timestamp};
 
 use crate::planted::{Bug, on};
 
-/// What an item costs in the ready index beside its body: its share of the tree's nodes and the allocator's
+/// Bytes of an item in the ready index beside its body: its share of the tree's nodes and the allocator's
 /// overhead.
 pub(crate) const ITEM_OVERHEAD_BYTES: usize = 320;
 
 /// A deliverable item.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadyItem {
-    /// What is known of it beside its place and its body.
+    /// Its attributes beside its place and its body.
     pub attributes: ItemAttributes,
     /// Bytes of the body, cached or not.
     pub bytes: u32,

@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(window.cost(), 4 * ITEM_OVERHEAD_BYTES);
     }
 
-    /// What the check says of a window of two items after this change.
+    /// The error that the check finds in a window of two items after this change.
     fn wrong(corrupt: impl FnOnce(&mut Window)) -> String {
         let mut window = Window::complete();
         (1..=2).for_each(|rank| window.add(key(rank), item(rank)));

@@ -7,7 +7,7 @@ use forebay_store::ShardTopology;
 use super::*;
 use crate::shard::work::NextRecord;
 
-/// What a batch does, in a word each.
+/// The work of a batch, in a word each.
 fn words(shard: &OwnedShard) -> Vec<&'static str> {
     let planned = &shard.in_flight.as_ref().unwrap().planned;
     let word = |planned: &Planned| match planned {
@@ -248,7 +248,7 @@ fn another_set_of_shards_is_recorded_once_no_key_is_on_its_way() {
     commit(&mut shard, 0);
     assert_eq!(build(&mut shard, 1).batch.unwrap().topology_history, Some(topology.clone()));
     commit(&mut shard, 1);
-    // What only adds to the same set need not wait.
+    // A record that only adds to the same set need not wait.
     let mut keyed = part(2, items(1));
     keyed.items[0].dedupe = key(8);
     shard.hold_keys(&keyed.keys());

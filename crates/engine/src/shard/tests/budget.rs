@@ -1,4 +1,4 @@
-//! What an enqueue holds while it waits: bytes of the budget, and its keys.
+//! The budget and the keys that an enqueue holds while it waits.
 
 use forebay_types::Reason;
 

@@ -27,7 +27,7 @@ pub(in crate::shard) fn busy() -> OwnedShard {
     shard
 }
 
-/// What the check says of a busy shard after this change.
+/// The error that the check finds in a busy shard after this change.
 pub(in crate::shard) fn wrong(corrupt: impl FnOnce(&mut OwnedShard)) -> String {
     let mut shard = busy();
     corrupt(&mut shard);

@@ -18,7 +18,7 @@ fn expiring(shard: &mut OwnedShard, lease: Option<Duration>) -> Receipt {
     receipt
 }
 
-/// What becomes of an item that expires at 9 s and is nacked at this time.
+/// Nacks an item that expires at 9 s, at this time.
 fn nacked(ms: u64, action: NackAction) -> (Batch, Committed) {
     let mut shard = shard();
     let receipt = expiring(&mut shard, Some(Duration::from_secs(60)));

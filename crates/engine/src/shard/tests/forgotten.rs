@@ -1,4 +1,4 @@
-//! What topics counted that are forgotten.
+//! The counts of topics that are forgotten.
 
 use std::ops::Bound;
 
@@ -98,7 +98,7 @@ fn a_namespace_that_is_deleted_counts_anew() {
     shard.upkeep_after = at(0);
     run(&mut shard, 300);
     assert_eq!(enqueued(&shard), 0);
-    // What the topic of then has counted is not added. A later one counts.
+    // The counts of the topic of then are not added. A later one counts.
     put(&mut shard, part(9, vec![item_of("later", 0)]));
     let batch = run(&mut shard, 500).0;
     assert_eq!((&*batch.drop_topics, batch.namespace_tallies.len()), (&[TopicId(2)][..], 0));

@@ -17,7 +17,7 @@ pub(super) fn build_for(shard: &mut OwnedShard, ms: u64, polls: &[(u64, usize)])
     build_with(shard, ms, &|_| 0, HashMap::from([waiting("t", polls)]))
 }
 
-/// Whom the batch hands how many items.
+/// The polls to which the batch hands items, and the items' priorities.
 pub(super) fn handed(shard: &OwnedShard) -> Vec<(u64, Vec<i32>)> {
     let planned = &shard.in_flight.as_ref().unwrap().planned;
     let handed = planned.iter().filter_map(|planned| match planned {

@@ -1,4 +1,4 @@
-//! What the database refuses is isolated: it stands alone, and is refused or left alone.
+//! Rows that the database refuses are isolated: each stands alone, and is refused or left alone.
 
 use forebay_store::DueRow;
 

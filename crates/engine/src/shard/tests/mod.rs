@@ -195,7 +195,7 @@ pub(super) fn item_of_bytes(bytes: usize) -> AdmittedItem {
     AdmittedItem { body: Body { payload: vec![0; bytes].into(), ..Body::default() }, ..item(0) }
 }
 
-/// So many new items.
+/// New items, as many as `count`.
 pub(super) fn items(count: usize) -> Vec<AdmittedItem> {
     (0..count).map(|_| item(0)).collect()
 }
@@ -277,7 +277,7 @@ pub(super) fn reserve(shard: &mut OwnedShard, topic: TopicId, count: usize) -> V
     items
 }
 
-/// What a poll takes.
+/// The lease of a poll.
 pub(super) fn share(poll: u64, items: Vec<ReservedItem>) -> ShardLease {
     ShardLease { poll, namespace: "ns".into(), lease: None, consumer: "consumer".into(), items }
 }
@@ -332,7 +332,7 @@ pub(super) fn nack(shard: &mut OwnedShard, receipt: Receipt, action: NackAction)
     settle(shard, receipt, SettleKind::Nack { action, metadata: None, reason: "why".into() });
 }
 
-/// What became of the settled items.
+/// The effects on the settled items.
 pub(super) fn effects(committed: &Committed) -> Vec<&SettleEffect> {
     let done = committed.done.iter();
     done.filter_map(|it| if let Planned::Settle(it) = it { Some(&it.effect) } else { None }).collect()

@@ -57,7 +57,7 @@ pub(super) fn order(
     ordered.unwrap().map(|row| row.progress).map_err(|refusal| refusal.reason)
 }
 
-/// What begins an operation.
+/// The request that begins an operation.
 pub(super) fn request(spec: OperationSpec) -> OrderRequest {
     OrderRequest { call: 1, order: OperationOrder::Begin(Box::new(spec)) }
 }
@@ -66,7 +66,7 @@ pub(super) fn begin(shard: &mut OwnedShard, ms: u64, spec: OperationSpec) -> Ope
     order(shard, ms, OperationOrder::Begin(Box::new(spec))).unwrap()
 }
 
-/// What an operation reads of these ready items.
+/// These ready items as an operation reads them.
 pub(super) fn ready(keys: &[Key]) -> Vec<OperationItem> {
     let item = |key: &Key| OperationItem {
         topic: T,
@@ -81,7 +81,7 @@ pub(super) fn ready(keys: &[Key]) -> Vec<OperationItem> {
     keys.iter().map(item).collect()
 }
 
-/// What it reads of these dead letters.
+/// These dead letters as an operation reads them.
 pub(super) fn dead(seqs: &[Seq]) -> Vec<OperationItem> {
     let place = || Place::Dead {
         died_at: time(5),

@@ -1,4 +1,4 @@
-//! What has become of items and deliveries, and how much happens.
+//! Tallies of items and deliveries, and the rates of a topic.
 
 use forebay_store::{Tally, TopicTally};
 

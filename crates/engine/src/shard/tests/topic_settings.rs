@@ -1,4 +1,4 @@
-//! What is set for a topic counts when a delivery fails and when a dead letter's end is decided.
+//! Settings of a topic count when a delivery fails and when a dead letter's end is decided.
 
 use forebay_types::{State, TopicSettings};
 

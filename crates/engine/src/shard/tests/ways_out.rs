@@ -1,4 +1,4 @@
-//! What came in is what is there and what left, whichever way it left.
+//! Every item that came in is there or has left, whichever way it left.
 
 use forebay_store::{NamespaceTally, OperationKind, OperationSpec, Tally, TopicTally};
 
@@ -15,7 +15,8 @@ fn tally(shard: &OwnedShard, topic: TopicId) -> Tally {
     shard.topics.get(topic).unwrap().tally().unwrap().tally
 }
 
-/// What came in and did not leave is there. Returns how many expired, and how many were removed.
+/// Checks that all items that came in and did not leave are there. Returns how many expired, and how many
+/// were removed.
 #[track_caller]
 fn gone(shard: &OwnedShard) -> (i64, i64) {
     for topic in (1..9).map(TopicId).filter(|topic| shard.topics.get(*topic).is_some()) {

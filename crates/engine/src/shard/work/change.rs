@@ -1,4 +1,4 @@
-//! What waits for a change of one item.
+//! A change of one item that waits.
 
 use bytes::Bytes;
 use forebay_types::{Namespace, Seq};
@@ -6,7 +6,7 @@ use forebay_types::{Namespace, Seq};
 use super::{Cost, ReplySlot, Work};
 use crate::api::ItemChange;
 
-/// What a change takes while it waits beside new metadata, its answer included.
+/// Bytes of a change while it waits, beside new metadata, its answer included.
 const CHANGE_BYTES: usize = 256;
 
 /// A change of one item.
@@ -16,11 +16,11 @@ pub(crate) struct ChangeRequest {
     pub namespace: Namespace,
     /// The item.
     pub seq: Seq,
-    /// What is to be done.
+    /// The change.
     pub change: ItemChange,
     /// It is only said what would be done.
     pub dry_run: bool,
-    /// Whose answer it is.
+    /// The member that the answer is for.
     pub slot: ReplySlot,
 }
 

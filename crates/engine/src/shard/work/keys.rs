@@ -7,7 +7,7 @@ use crate::planted::{Bug, on};
 /// 128 bits over a namespace and a dedupe key or request id, or over these and a topic.
 pub(crate) type KeyHash = [u8; 16];
 
-/// What hashes of removals begin with. The rest is the number of the item.
+/// The prefix of the hashes of removals. The rest is the number of the item.
 const REMOVAL: [u8; 8] = *b"removed\0";
 
 /// Under what a call with a request id is remembered.
@@ -15,7 +15,7 @@ const REMOVAL: [u8; 8] = *b"removed\0";
 pub(crate) struct RequestKey {
     /// Over namespace and id.
     pub hash: KeyHash,
-    /// What the call stores, in short. `None`: as the release before has it, which does not compare calls.
+    /// The digest of the call's items. `None`: as the release before has it, which does not compare calls.
     pub content: Option<[u8; 16]>,
 }
 
@@ -39,7 +39,7 @@ impl ItemKey {
         std::iter::once(self.own).chain(shared)
     }
 
-    /// What its rows name, so that they can be told from those of the release before.
+    /// The mark in its rows, so that they can be told from those of the release before.
     pub fn mark(&self) -> Option<[u8; 16]> {
         (self.own != self.shared).then_some(self.own)
     }

@@ -1,4 +1,4 @@
-//! What waits for an operation, and what it asks the shard's connections to read.
+//! Orders that wait for an operation, and the reads that it asks the shard's connections for.
 
 use forebay_store::{
     DeadRow, OperationCursor, OperationId, OperationOrder, StoredItem, StoredState, WalkedRow,
@@ -10,16 +10,16 @@ use forebay_types::{
 
 use crate::api::Facts;
 
-/// What a caller asks the shard's part of an operation for.
+/// An order of a caller to the shard's part of an operation.
 #[derive(Debug, Clone)]
 pub(crate) struct OrderRequest {
     /// The call.
     pub call: u64,
-    /// What is asked for.
+    /// The order.
     pub order: OperationOrder,
 }
 
-/// What an operation is to read.
+/// The read that an operation needs.
 pub(crate) struct OperationRead {
     /// Where.
     pub walk: Walk,
@@ -58,7 +58,7 @@ pub(crate) enum Walk {
 pub(crate) struct OperationPage {
     /// The operation.
     pub id: OperationId,
-    /// What was read.
+    /// The items that were read.
     pub items: Vec<OperationItem>,
     /// Where it continues. `None`: nothing is behind the page.
     pub next: Option<OperationCursor>,
@@ -71,7 +71,7 @@ pub(crate) struct OperationItem {
     pub topic: TopicId,
     /// Its place in the delivery order.
     pub key: Key,
-    /// What is known of it beside its place and its body.
+    /// Its attributes beside its place and its body.
     pub attributes: ItemAttributes,
     /// Bytes of its body.
     pub bytes: u32,
@@ -81,14 +81,14 @@ pub(crate) struct OperationItem {
     pub headers: Headers,
     /// Where it was.
     pub place: Place,
-    /// What is stored of it can't be read: its attributes and headers are unknown.
+    /// Its stored row can't be read: its attributes and headers are unknown.
     pub unreadable: bool,
 }
 
 /// An item that was looked for by its id.
 #[derive(Debug)]
 pub(crate) struct FoundItem {
-    /// Whose it is.
+    /// The item's tenant.
     pub namespace: Namespace,
     /// The item.
     pub item: OperationItem,
@@ -138,7 +138,7 @@ pub(crate) enum Place {
         delivery: u32,
         /// When the lease ends.
         deadline: Timestamp,
-        /// Who has it. May be empty.
+        /// The consumer that has it. May be empty.
         consumer: String,
     },
     /// It was a dead letter.
@@ -149,7 +149,7 @@ pub(crate) enum Place {
         cause: String,
         /// The text of the last nack.
         last_error: String,
-        /// What is stored of its attributes.
+        /// Its attributes as they are stored.
         packed: Vec<u8>,
     },
 }
@@ -197,7 +197,7 @@ impl OperationItem {
         }
     }
 
-    /// What it has in a field of a filter. `shard`: where it is.
+    /// Its value in a field of a filter. `shard`: where it is.
     pub fn held(&self, field: &str, shard: ShardId, now: Timestamp) -> Held<'_> {
         let death = match &self.place {
             Place::Leased { consumer, .. } if field == "consumer" => return Held::Text(consumer.into()),

@@ -1,4 +1,4 @@
-//! What a dedupe key or a request id remembers: the answer to repeat, and of what.
+//! The stored value of a dedupe key or a request id: the answer to repeat, and of which call or item.
 
 use forebay_types::{Reason, Refusal, Seq};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ enum Answer {
     Invalid(String),
 }
 
-/// What is remembered.
+/// The answers that are remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Remembered {
     /// The answer of each member.
@@ -41,7 +41,7 @@ pub(crate) fn encode<'a>(
     bytes
 }
 
-/// What [`encode`] wrote. `None`: it was not written by this program.
+/// Reads the bytes that [`encode`] wrote. `None`: they were not written by this program.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Remembered> {
     let (answers, behind): (Vec<Answer>, _) = postcard::take_from_bytes(bytes).ok()?;
     let answers = answers.into_iter().map(|answer| match answer {

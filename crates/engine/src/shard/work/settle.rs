@@ -7,7 +7,7 @@ use forebay_types::{Namespace, Receipt};
 use super::{Cost, ReplySlot, Work};
 use crate::api::NackAction;
 
-/// What a settlement that waits takes beside a nack's words and metadata, its answer included.
+/// Bytes of a settlement that waits, beside a nack's words and metadata, its answer included.
 const SETTLE_BYTES: usize = 256;
 
 /// The end, or the extension, of one delivery.
@@ -17,7 +17,7 @@ pub(crate) struct SettleRequest {
     pub namespace: Namespace,
     /// The delivery.
     pub receipt: Receipt,
-    /// What is to be done.
+    /// The settlement that is asked for.
     pub kind: SettleKind,
     /// `None`: nobody waits for the answer, the engine itself wants it.
     pub slot: Option<ReplySlot>,
@@ -49,7 +49,7 @@ pub(crate) enum SettleKind {
     Ack,
     /// The item is given back.
     Nack {
-        /// What becomes of it.
+        /// The fate of the item.
         action: NackAction,
         /// New metadata.
         metadata: Option<Vec<u8>>,
@@ -97,7 +97,7 @@ impl SettleKind {
         }
     }
 
-    /// What wants it finds it again by itself: nobody has to remember it.
+    /// Whether the timer or operation that wants it finds it again by itself: nobody has to remember it.
     pub const fn is_found_again(&self) -> bool {
         matches!(self, Self::LeaseTimeout) || self.is_of_operation()
     }

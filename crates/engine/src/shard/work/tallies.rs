@@ -1,4 +1,4 @@
-//! What a shard asks its connections to read of what topics have counted.
+//! Reads of tallies that a shard asks its connections for.
 
 use forebay_store::{NamespaceTally, TopicTally};
 use forebay_types::{Namespace, TopicId};
@@ -24,8 +24,8 @@ pub(crate) enum TalliesAfter {
 /// A page of tallies that was read.
 #[derive(Debug)]
 pub(crate) enum TallyRows {
-    /// What topics have counted.
+    /// The tallies of topics.
     Topics(Vec<(TopicId, TopicTally)>),
-    /// What topics counted that are forgotten.
+    /// The tallies of forgotten topics, by namespace.
     Namespaces(Vec<NamespaceTally>),
 }
