@@ -35,7 +35,7 @@ pub struct ClientLoad {
     stop: watch::Sender<bool>,
     /// Producers and consumers, to be waited for.
     workers: JoinSet<()>,
-    /// What calls failed with.
+    /// Errors of calls.
     errors: Arc<Mutex<Vec<String>>>,
 }
 
@@ -88,7 +88,7 @@ impl Worker {
         !*self.stop.borrow()
     }
 
-    /// What `result` holds, unless it is an error, which is noted.
+    /// Returns the value of `result`, unless it is an error, which is noted.
     fn noted<T>(&self, what: &str, result: Result<T, Error>) -> Option<T> {
         let (at, servers) = (self.history.now(), self.client.servers());
         let note = |error| format!("{what} at {at:?}, calls went to {servers:?}: {error}");

@@ -36,9 +36,9 @@ pub fn parent() -> String {
 pub struct Collector {
     /// Where it listens, as nodes are told.
     pub endpoint: String,
-    /// What it was sent.
+    /// Spans that it was sent.
     spans: Arc<watch::Sender<Vec<ResourceSpans>>>,
-    /// What the last request showed as its right to send spans.
+    /// Right to send spans that the last request showed.
     login: Arc<Mutex<Option<String>>>,
     /// Serves it.
     task: JoinHandle<()>,
@@ -48,7 +48,7 @@ pub struct Collector {
 struct Sink {
     /// The spans. `None`: it refuses all of them.
     spans: Option<Arc<watch::Sender<Vec<ResourceSpans>>>>,
-    /// What a request shows.
+    /// Right that a request shows.
     login: Arc<Mutex<Option<String>>>,
 }
 
@@ -135,7 +135,7 @@ impl Collector {
         seen(&self.spans.borrow()).into_iter().filter(is_below).collect()
     }
 
-    /// What the last request showed as its right to send spans.
+    /// Returns the right to send spans that the last request showed.
     pub fn login(&self) -> Option<String> {
         self.login.lock().unwrap().clone()
     }

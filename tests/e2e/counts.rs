@@ -1,4 +1,4 @@
-//! What has become of items is counted exactly, though the node is killed under load.
+//! Tallies of items are exact, though the node is killed under load.
 
 use std::{
     sync::{
@@ -67,7 +67,7 @@ async fn consume(channel: Channel, is_done: Arc<AtomicBool>) {
         let request = DequeueRequest {
             namespace: NAMESPACE.into(),
             demands: vec![TopicDemand { selector, max_items: 20 }],
-            // What a killed node had delivered comes again soon.
+            // Items that a killed node had delivered come again soon.
             lease_duration: Some(prost_types::Duration { seconds: 2, nanos: 0 }),
             ..Default::default()
         };

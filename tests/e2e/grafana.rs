@@ -13,7 +13,7 @@ use tokio::{net::TcpStream, process::Command, time::Instant};
 
 use crate::{node::Node, wire::http1::Request};
 
-/// What Grafana puts in the place of its variables.
+/// Values that Grafana puts in the place of its variables.
 const VARIABLES: [(&str, &str); 4] =
     [("$instance", ".*"), ("$namespace", ".*"), ("$topic", ".*"), ("$__rate_interval", "1m")];
 /// Prometheus must start, and the demonstration must have had each kind of event, in this time.
@@ -36,7 +36,7 @@ fn questions() -> Vec<(String, String)> {
     questions
 }
 
-/// What Prometheus answers to a question: its series. `None`: it does not answer yet.
+/// Returns the series with which Prometheus answers a question. `None`: it does not answer yet.
 async fn ask(address: &str, question: &str) -> Option<Vec<Value>> {
     let encoded: String = question.bytes().map(|byte| format!("%{byte:02X}")).collect();
     TcpStream::connect(address).await.ok()?;

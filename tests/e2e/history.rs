@@ -1,4 +1,4 @@
-//! What clients saw: every call with its times and its outcome.
+//! Events that clients saw: every call with its times and its outcome.
 
 use std::{
     collections::HashSet,
@@ -27,7 +27,7 @@ pub enum Outcome<T> {
     Unknown(String),
 }
 
-/// What a consumer does with a delivery.
+/// Act of a consumer on a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Ack,

@@ -12,7 +12,7 @@ use crate::{
     scenario::{progress, rounds},
 };
 
-/// So many kills show at least one call that notices.
+/// Most kills until at least one call notices.
 const ROUNDS_MAX: u32 = 15;
 
 async fn nothing_is_lost(kind: Kind) {

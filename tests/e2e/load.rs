@@ -32,7 +32,7 @@ const TOPICS: u32 = 5;
 const BACKLOG_ITEMS_MAX: u64 = 1_500;
 /// Calls that a producer repeats are at most so old: far younger than the dedupe window.
 const REPEATED_WITHIN: Duration = Duration::from_secs(240);
-/// So many calls a producer remembers to repeat them.
+/// Most calls that a producer remembers to repeat them.
 const PAST_CALLS_MAX: usize = 300;
 /// A deadline that loses answers.
 const BRIEF_DEADLINE_MS: std::ops::Range<u64> = 2..20;
@@ -117,7 +117,7 @@ struct Worker {
     numbers: Arc<AtomicU64>,
     /// Whether it repeats calls that were answered.
     repeats: bool,
-    /// Those that may be repeated.
+    /// Calls that may be repeated.
     past: VecDeque<PastCall>,
 }
 
@@ -261,7 +261,7 @@ impl PastCall {
     }
 }
 
-/// What a consumer does with the items of one answer.
+/// Plan of a consumer for the items of one answer.
 #[derive(Default)]
 struct SettlementPlan {
     ack: Vec<String>,

@@ -24,6 +24,6 @@ async fn a_process_whose_engine_panics_ends_with_an_error() {
     let said = "a task of the engine panicked: EventLoop: a planted panic; the process ends";
     assert_eq!(log.matches(said).count(), 1, "{log}");
 
-    // What comes next finds the shards free.
+    // A node that starts next finds the shards free.
     assert!(cluster.start(0).await.terminate().await.0.success());
 }

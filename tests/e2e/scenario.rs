@@ -1,4 +1,4 @@
-//! What the tests with faults have in common.
+//! Functions that the tests with faults have in common.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a node says that has to wait for its shards.
+//! Answers and log of a node that has to wait for its shards.
 
 use std::{fs, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a caller has shown.
+//! Credential that a caller has shown.
 
 use forebay_types::Timestamp;
 
@@ -7,7 +7,7 @@ use crate::{
     token::{Token, TokenId},
 };
 
-/// What a caller has shown, to be looked up in a [`crate::Table`], and looked up again later.
+/// Credential that a caller has shown, to be looked up in a [`crate::Table`], and looked up again later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
     /// A token.

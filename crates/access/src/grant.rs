@@ -25,7 +25,7 @@ pub enum Namespaces {
 pub struct Grant {
     /// Where.
     pub namespaces: Namespaces,
-    /// What.
+    /// The rights.
     pub scopes: Scopes,
 }
 
@@ -35,7 +35,7 @@ pub struct Grant {
 pub struct GrantError {
     /// The text.
     text: String,
-    /// What is wrong with it.
+    /// The mistake in it.
     why: String,
 }
 

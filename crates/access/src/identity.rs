@@ -1,4 +1,4 @@
-//! Who makes a request, and what it may do.
+//! Maker of a request, and its rights.
 
 use forebay_types::Timestamp;
 
@@ -21,7 +21,7 @@ pub enum Kind {
     Certificate,
 }
 
-/// Who makes a request, and what it may do.
+/// Maker of a request, and its rights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// How it is known.
@@ -30,7 +30,7 @@ pub struct Identity {
     pub id: String,
     /// The name for people. It may be empty.
     pub name: String,
-    /// What it may do.
+    /// Its rights.
     pub grants: Vec<Grant>,
     /// When its rights end.
     pub ends: Option<Timestamp>,

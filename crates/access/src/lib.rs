@@ -1,4 +1,4 @@
-//! Who may do what. No I/O and no clock: texts and times come in, decisions come out.
+//! Rights of callers. No I/O and no clock: texts and times come in, decisions come out.
 //!
 //! `token.rs` is the text that a caller shows. `grant.rs` and `scope.rs` are rights. `table.rs` holds all
 //! credentials that are valid, and finds who shows one. `needs.rs` lists what each call and page needs.

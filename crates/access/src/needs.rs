@@ -1,17 +1,17 @@
-//! What each call and each page needs. What has no row here is refused without a valid credential, and a test
-//! fails for each call of `forebay.v1` without one.
+//! Needs of each call and each page. A path that has no row here is refused without a valid credential, and a
+//! test fails for each call of `forebay.v1` without one.
 
 use crate::scope::Scope;
 
-/// What a request needs.
+/// Needs of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing: it tells nothing.
     Nothing,
     /// Any valid credential.
     Credential,
-    /// What the handler finds in the message: who calls, and the namespace. Of the call's head the layer
-    /// refuses a credential that is not valid, and lets pass who shows none.
+    /// A decision of the handler, which finds the caller and the namespace in the message. Of the call's head
+    /// the layer refuses a credential that is not valid, and lets a caller pass that shows none.
     ByHandler,
     /// A scope in the namespace that the request names.
     InNamespace(Scope),
@@ -61,7 +61,7 @@ pub const CALLS: &[(&str, Needs)] = &[
     ("/forebay.v1.AdminService/ApplySettings", Needs::InNamespaces(Scope::Admin)),
     ("/forebay.v1.AdminService/PauseTopic", Needs::InNamespace(Scope::Operate)),
     ("/forebay.v1.AdminService/ResumeTopic", Needs::InNamespace(Scope::Operate)),
-    // What items carry is shown to those alone who have `inspect`.
+    // Payloads, headers and metadata of items are shown only to callers that have `inspect`.
     ("/forebay.v1.AdminService/ListItems", Needs::InNamespace(Scope::Observe)),
     ("/forebay.v1.AdminService/GetItem", Needs::InNamespace(Scope::Observe)),
     ("/forebay.v1.AdminService/CancelItems", Needs::InNamespace(Scope::Operate)),
@@ -89,7 +89,7 @@ pub const CALLS: &[(&str, Needs)] = &[
     ("/grpc.reflection.v1alpha.ServerReflection/", Needs::Credential),
 ];
 
-/// Who reads a page.
+/// Reader of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reader {
     /// People, in a browser. Without a credential they are led to the login, and refusals are pages too.
@@ -98,7 +98,7 @@ pub enum Reader {
     Program,
 }
 
-/// What follows an open page.
+/// Path of the events that follow an open page.
 pub const EVENTS: &str = "/events";
 /// The name of the first page, where pages are named.
 pub const FIRST_PAGE: &str = "overview";
@@ -158,28 +158,28 @@ pub const FORMS: &[(&str, Needs)] = &[
     ("/revoke-token", Needs::InNamespaces(Scope::Admin)),
 ];
 
-/// What a call needs.
+/// Returns the needs of a call.
 pub fn of_call(path: &str) -> Needs {
     let is =
         |row: &&(&str, Needs)| if row.0.ends_with('/') { path.starts_with(row.0) } else { path == row.0 };
     CALLS.iter().find(is).map_or(Needs::Credential, |(_, needs)| *needs)
 }
 
-/// What a page needs, and who reads it.
+/// Returns the needs of a page, and its reader.
 pub fn of_page(path: &str) -> (Needs, Reader) {
     let unknown = (Needs::Credential, Reader::Program);
     PAGES.iter().find(|row| row.0 == path).map_or(unknown, |(_, needs, reader)| (*needs, *reader))
 }
 
-/// What is needed to follow the page of this name: what the page itself needs. What is no page of people
-/// needs a credential, and is not there.
+/// Returns the needs of following the page of this name: those of the page itself. A name that is no page of
+/// people needs a credential, and is not there.
 pub fn of_events(name: &str) -> Needs {
     let path = if name == FIRST_PAGE { "" } else { name };
     let page = PAGES.iter().find(|row| row.0.strip_prefix('/') == Some(path) && row.2 == Reader::Person);
     page.map_or(Needs::Credential, |row| if row.1 == Needs::Nothing { Needs::Credential } else { row.1 })
 }
 
-/// What a form needs. `None`: there is no such form.
+/// Returns the needs of a form. `None`: there is no such form.
 pub fn of_form(path: &str) -> Option<Needs> {
     FORMS.iter().find(|row| row.0 == path).map(|(_, needs)| *needs)
 }

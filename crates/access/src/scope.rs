@@ -1,4 +1,4 @@
-//! What a credential may be used for.
+//! Scopes: the rights of a credential.
 
 use std::fmt;
 

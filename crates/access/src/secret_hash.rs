@@ -1,4 +1,4 @@
-//! What is kept of a secret.
+//! Hash of a secret, which is kept in its place.
 
 use std::fmt;
 

@@ -28,7 +28,7 @@ pub struct Record {
     pub name: String,
     /// Of its secrets: one, or two while one replaces the other. The newest is the last one.
     pub hashes: Vec<SecretHash>,
-    /// What its holder may do.
+    /// Rights of its holder.
     pub grants: Vec<Grant>,
     /// From when on it is of no use. `None`: never.
     pub ends: Option<Timestamp>,

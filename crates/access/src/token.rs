@@ -47,7 +47,7 @@ impl fmt::Display for TokenId {
     }
 }
 
-/// What a caller shows. Only [`Token::reveal`] gives the secret away.
+/// Token that a caller shows. Only [`Token::reveal`] gives the secret away.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     /// Names it.
@@ -81,7 +81,7 @@ impl Token {
         &self.id
     }
 
-    /// What is kept of its secret.
+    /// Returns the hash of its secret, which is kept.
     pub fn hash(&self) -> SecretHash {
         SecretHash::of(&self.secret)
     }

@@ -1,9 +1,9 @@
-//! What is wrong with a TOML file, without what the file holds: a line of it may be a secret.
+//! Errors of a TOML file, without text of the file: a line of it may be a secret.
 
 use forebay_types::with_nearest;
 use toml::de::Error;
 
-/// What is wrong, and in which line.
+/// Describes an error, with its line.
 pub fn toml_error(text: &str, error: &Error) -> String {
     let said = toml_message(error);
     match error.span().and_then(|span| text.get(..span.start)) {
@@ -12,7 +12,7 @@ pub fn toml_error(text: &str, error: &Error) -> String {
     }
 }
 
-/// What is wrong with the value of a key. Of a key that is not known the nearest one is named.
+/// Describes an error in the value of a key. Of a key that is not known the nearest one is named.
 pub fn toml_message(error: &Error) -> String {
     with_nearest(&without_text(error.message()))
 }

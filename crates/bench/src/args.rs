@@ -12,7 +12,7 @@ use crate::database::Database;
 #[derive(Debug, Parser)]
 #[command(name = "forebay-bench")]
 pub struct Arguments {
-    /// What to measure.
+    /// The measurement.
     #[command(subcommand)]
     pub command: Command,
     /// How to measure.
@@ -20,7 +20,7 @@ pub struct Arguments {
     pub options: Options,
 }
 
-/// What to measure.
+/// Measurement to make.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Enqueue, dequeue and ack at the same time.
@@ -83,7 +83,7 @@ pub enum Command {
         #[arg(long, default_value = "3s", value_parser = humantime::parse_duration)]
         settle: Duration,
     },
-    /// What a turn of the engine's event loop costs, over a store that does nothing, against the numbers of
+    /// Cost of a turn of the engine's event loop, over a store that does nothing, against the numbers of
     /// shards, topics, waiting polls, queued enqueues and open leases. Fails if a turn takes over 5 ms.
     Turn,
     /// Everything that docs/PERFORMANCE.md sets a target for, with a verdict on each target.
@@ -106,8 +106,8 @@ pub struct Options {
     /// Shards of Forebay, tables of the baseline [default: 2, or 16 for idle]
     #[arg(long, global = true)]
     pub shards: Option<u32>,
-    /// What to compare with Forebay: baseline, none, all, or names of other queues. The baseline runs with
-    /// the batch size of the run and with batches of 500, in scenarios that measure throughput.
+    /// Candidates to compare with Forebay: baseline, none, all, or names of other queues. The baseline runs
+    /// with the batch size of the run and with batches of 500, in scenarios that measure throughput.
     #[arg(long, global = true, value_delimiter = ',', default_value = "baseline")]
     pub against: Vec<String>,
     /// Rounds. Each candidate has one turn per round.

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// What is measured.
+/// System that is measured.
 #[derive(Debug, Clone)]
 pub enum Candidate {
     /// Forebay on the configured database.
@@ -31,7 +31,7 @@ pub enum Candidate {
     OtherQueue(&'static str),
 }
 
-/// What the candidate has to do.
+/// Task of the candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scenario {
     /// Enqueue, dequeue and ack at the same time, on top of a backlog.
@@ -58,13 +58,13 @@ pub enum Scenario {
 pub struct Entry {
     /// Its name in reports.
     pub label: String,
-    /// What is measured.
+    /// The system that is measured.
     pub candidate: Candidate,
     /// Configuration of the candidate.
     pub config: SystemConfig,
-    /// What producers and consumers do.
+    /// The load by producers and consumers.
     pub load: Load,
-    /// What the candidate has to do.
+    /// The task of the candidate.
     pub scenario: Scenario,
 }
 
@@ -73,7 +73,7 @@ pub struct Entry {
 pub struct CandidateResult {
     /// Its name in reports.
     pub label: String,
-    /// What its OK to an enqueue means.
+    /// Meaning of its OK to an enqueue.
     pub durability: &'static str,
     /// Version and settings.
     pub settings: Vec<(String, String)>,
@@ -87,7 +87,7 @@ pub struct CandidateResult {
 /// A comparison. Its entries take turns in this order; the first one is compared with each of the others.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// What is compared, for reports.
+    /// Title of the comparison, for reports.
     pub title: String,
     /// The entries in the order of their turns.
     pub entries: Vec<Entry>,
@@ -100,7 +100,7 @@ pub struct Comparison {
 /// The results of a comparison.
 #[derive(Debug, Clone, Serialize)]
 pub struct ComparisonResult {
-    /// What was compared.
+    /// Title of the comparison.
     pub title: String,
     /// Results in the order of the turns.
     pub candidates: Vec<CandidateResult>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What producers and consumers do.
+/// Load by producers and consumers.
 #[derive(Debug, Clone)]
 pub struct Load {
     /// Seed of all random values.

@@ -4,7 +4,7 @@ use std::{env, fs, path::Path, process::Command, thread, time::SystemTime};
 
 use serde::Serialize;
 
-/// What results depend on besides the program.
+/// Machine and software on which results depend besides the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Machine {
     /// Model of the processor.

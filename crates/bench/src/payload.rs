@@ -12,7 +12,7 @@ pub const HEADER_BYTES: usize = 24;
 /// Number of different slices of the block.
 const OFFSETS: usize = 4096;
 
-/// What a payload states about its item.
+/// Statements of a payload about its item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Number of the item in its run, from 0. The numbers of one producer increase.

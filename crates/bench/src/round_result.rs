@@ -1,4 +1,4 @@
-//! What was measured in one turn of one candidate.
+//! Measurements in one turn of one candidate.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{times::SharedHistogram, usage::Usage};
 /// One measured value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Metric {
-    /// What is measured.
+    /// Its name.
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,

@@ -24,12 +24,12 @@ const LARGE_BATCH: usize = 500;
 /// Maximum bytes of payload in one statement of the baseline; servers accept at least 16 MiB.
 const STATEMENT_BYTES_MAX: usize = 8 << 20;
 
-/// What all entries of a comparison have in common.
+/// Settings that all entries of a comparison have in common.
 #[derive(Debug, Clone)]
 pub struct CommonSettings {
     /// Configuration of the candidates.
     pub config: SystemConfig,
-    /// What producers and consumers do.
+    /// The load by producers and consumers.
     pub load: Load,
     /// Turns per entry.
     pub rounds: u32,

@@ -10,7 +10,7 @@ use crate::system::ProcessRole;
 /// supports (`man 5 proc_pid_stat`).
 const TICKS_PER_SECOND: u64 = 100;
 
-/// What a set of processes has used.
+/// Resources that a set of processes has used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Usage {
     /// CPU time by role.

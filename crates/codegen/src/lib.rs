@@ -15,9 +15,9 @@ use prost_types::{FileDescriptorSet, MethodDescriptorProto};
 const SOURCES: &str = "proto";
 /// The files of the interface for clients and operators, from that folder.
 const PUBLIC: &[&str] = &["forebay/v1/admin.proto", "forebay/v1/queue.proto"];
-/// What nodes ask each other. It is not for clients, so reflection does not show it.
+/// The file of the interface between nodes. It is not for clients, so reflection does not show it.
 const PEER: &[&str] = &["forebay/peer/v1/peer.proto"];
-/// What KEDA asks. Reflection shows it beside the interface, and it is not served as JSON.
+/// The file of KEDA's interface. Reflection shows it beside the other one, and it is not served as JSON.
 const SCALER: &[&str] = &["externalscaler/externalscaler.proto"];
 /// The service of operators' calls.
 const ADMIN: &str = "AdminService";
@@ -29,7 +29,7 @@ const FOLDER: &str = "crates/proto/src/generated";
 pub struct Generated {
     /// Where it belongs.
     pub path: PathBuf,
-    /// What it holds.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ fn code(root: &Path, files: &[&str], package: &str) -> anyhow::Result<(Vec<u8>, 
     // No other package has the service of operators.
     let calls = if package == "forebay.v1" { admin_calls(&files) } else { String::new() };
     let folder = tempfile::tempdir()?;
-    // What nodes tell each other names messages of the public interface.
+    // The interface between nodes names messages of the public one.
     let public = (package != "forebay.v1").then_some((".forebay.v1", "crate::v1"));
     let configured = tonic_prost_build::configure();
     let configured = public.into_iter().fold(configured, |it, (proto, rust)| it.extern_path(proto, rust));

@@ -1,4 +1,4 @@
-//! What is committed is what `proto/` says.
+//! Committed files are the same as those that `proto/` makes.
 
 use std::fs;
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Status};
 
-/// What is said of some servers. What is absent has its usual default.
+/// Settings for some servers. A setting that is absent has its usual default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Context {
@@ -32,7 +32,7 @@ pub struct Context {
     /// The file with its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<PathBuf>,
-    /// What servers' certificates are for.
+    /// The name that servers' certificates are for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
     /// The file with the token.

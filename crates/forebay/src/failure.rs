@@ -18,7 +18,7 @@ pub enum Status {
     Failed = 1,
     /// It was used wrongly. The parser of the arguments exits with this status too.
     Usage = 2,
-    /// What it names is not there, or no item came in the time that it was told to wait.
+    /// The named thing is not there, or no item came in the time that the program was told to wait.
     NotThere = 3,
     /// The caller is not signed in, or may not do this.
     NotAllowed = 4,

@@ -33,7 +33,7 @@ pub struct HttpPort {
     address: String,
     /// Secures connections. `None`: without TLS.
     tls: Option<Tls>,
-    /// What is shown.
+    /// The token that is shown.
     token: Option<Token>,
 }
 
@@ -140,7 +140,7 @@ fn why(ended: Result<hyper::Result<()>, tokio::task::JoinError>) -> anyhow::Erro
     }
 }
 
-/// What an error says of TLS, if it is about that.
+/// Returns an error's explanation by TLS, if it is about that.
 fn of_tls(address: &str, error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| explain_tls(address, cause.downcast_ref::<io::Error>()?))
 }

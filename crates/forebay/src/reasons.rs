@@ -1,4 +1,4 @@
-//! What each reason of an error means, and what to do about it. A test compares it with `docs/PROTOCOL.md`.
+//! Meaning of each reason of an error, and advice. A test compares it with `docs/PROTOCOL.md`.
 
 use forebay_client::Reason;
 
@@ -9,11 +9,11 @@ pub struct ReasonInfo {
     pub reason: Reason,
     /// The code of its errors.
     pub code: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
     /// Whether the call took effect nevertheless: `no` or `maybe`.
     pub happened: &'static str,
-    /// What to do.
+    /// Advice to the caller.
     pub advice: &'static str,
 }
 

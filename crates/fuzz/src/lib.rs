@@ -1,5 +1,5 @@
-//! What the fuzzer feeds with random bytes. A target takes any bytes and panics where a property does not
-//! hold. A test runs each over its corpus; `cargo xtask fuzz` runs it under libFuzzer.
+//! Targets that the fuzzer feeds with random bytes. A target takes any bytes and panics where a property does
+//! not hold. A test runs each over its corpus; `cargo xtask fuzz` runs it under libFuzzer.
 
 mod filters;
 mod receipts;

@@ -30,7 +30,7 @@ fn each_corpus_has_a_target() {
     assert_eq!(folders, TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect());
 }
 
-/// What the corpora are for: each target reaches what it checks.
+/// Purpose of the corpora: each target reaches the code that it checks.
 #[test]
 fn corpora_reach_what_is_checked() {
     let read = |file: &str| fs::read(corpora().join(file)).unwrap();

@@ -13,7 +13,7 @@ pub struct Finding {
     pub trace: String,
 }
 
-/// What came of a check.
+/// Result of a check.
 #[derive(Debug, Clone)]
 pub struct Checked {
     /// How many different states were visited.

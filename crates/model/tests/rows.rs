@@ -9,13 +9,13 @@ use forebay_testkit::{
 };
 use forebay_types::Incarnation;
 
-/// So many of the last looks and owners are kept.
+/// Number of the last looks and owners that are kept.
 const KEPT: usize = 4;
 
 struct Both {
     shard: FakeShard,
     rows: Rows,
-    /// What candidates saw.
+    /// Observations of candidates.
     looks: Vec<Observation>,
     /// Owners of now and before.
     owners: Vec<(Tenure, ShardConnections)>,

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::find::program_on_path;
 
-/// What is installed where no browser is on the PATH. Without a font a page has no text.
+/// Packages that are installed where no browser is on the PATH. Without a font a page has no text.
 const PACKAGES: [&str; 3] = ["chromium", "chromium-driver", "fonts-dejavu-core"];
 /// The programs, by the names under which distributions have them.
 const NAMES: [&str; 2] = ["chromium", "chromedriver"];

@@ -31,8 +31,8 @@ pub(crate) fn unpack(kind: Kind, folder: &Path) -> anyhow::Result<Unpacked> {
     find_in(kind, &root)
 }
 
-/// What is called `name` in `folder`. Unless it is there, it is made now: `fetch` leaves it at the path that
-/// it is given. `unstable`: of packages that Debian has in unstable only.
+/// Returns the path of `name` in `folder`. Unless it is there, it is made now: `fetch` leaves it at the path
+/// that it is given. `unstable`: of packages that Debian has in unstable only.
 pub(crate) fn once(
     folder: &Path,
     name: &str,

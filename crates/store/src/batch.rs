@@ -10,7 +10,7 @@ use crate::{
     tally::{NamespaceTally, Tally, TopicTally},
 };
 
-/// What one transaction changes. It is applied whole or not at all. Its last statement moves the fence from
+/// Changes of one transaction. They are applied all or not at all. The last statement moves the fence from
 /// `number - 1` to `number`.
 ///
 /// The changes are applied in the order of these fields.
@@ -67,13 +67,13 @@ pub struct Batch {
     /// Topics without items that lose so many dead letters. Nobody counts those in memory, and no
     /// `count_delta` row names the topics: their own rows are changed, and deleted with the last dead letter.
     pub dormant_losses: Vec<(TopicId, i64)>,
-    /// What topics counted that are forgotten with this batch or before. Replaces the namespaces' rows.
+    /// Tallies of topics that are forgotten with this batch or before. Replaces the namespaces' rows.
     pub namespace_tallies: Vec<NamespaceTally>,
     /// Namespaces whose forgotten topics count no more.
     pub namespace_tally_deletes: Vec<Namespace>,
     /// Changes of counts, stored as one row of `count_delta`.
     pub count_deltas: Vec<(TopicId, TopicCounts)>,
-    /// What becomes of items and deliveries, stored in the same row, with the time in `marks`.
+    /// Changes of the tallies of items and deliveries, stored in the same row, with the time in `marks`.
     pub tallies: Vec<(TopicId, Tally)>,
     /// Counts and tallies as of this batch, written into the topics' own rows. `None`: nothing of the topic
     /// was counted yet.

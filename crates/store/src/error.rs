@@ -1,4 +1,4 @@
-//! What can go wrong at a shard, sorted by how to handle it.
+//! Errors of a shard, sorted by how to handle them.
 
 /// How to handle an error. `mysql/error.rs` and `sqlite/error.rs` map the databases' numbers to classes.
 ///

@@ -1,4 +1,5 @@
-//! What the fuzzer asks of packed columns: what is read from any bytes is read the same once it is written.
+//! Checks of the fuzzer on packed columns: a value that is read from any bytes is read the same once it is
+//! written.
 
 use std::fmt::Debug;
 
@@ -32,7 +33,7 @@ pub fn packed_columns(bytes: &[u8]) {
         7 => same(stored, of_operation::<OperationCursor>, |cursor| Ok(pack_operation(cursor))),
         8 => same(stored, fuzzing::tallies, fuzzing::pack_tallies),
         9 => same(stored, fuzzing::tally, fuzzing::pack_tally),
-        // What came later of the progress may be missing in what is read.
+        // Fields of the progress that came later may be missing in the value that is read.
         10 => again(stored, position, |progress| Ok(pack_position(progress))),
         11 => again(stored, |bytes| known(unpack_operation_row(bytes)), |row| Ok(pack_operation_row(row))),
         _ => again(stored, |bytes| known(unpack_operation_part(bytes)), |part| Ok(pack_operation_part(part))),

@@ -1,4 +1,4 @@
-//! What those who look at an item see of it.
+//! Items as operators see them.
 
 use bytes::Bytes;
 use forebay_types::{Failure, Headers, ItemAttributes, Key, Seq, Timestamp, TopicId, TopicName};

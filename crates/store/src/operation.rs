@@ -29,8 +29,8 @@ impl fmt::Debug for OperationId {
 }
 
 impl OperationId {
-    /// What an item keeps of the last operation that gave it other values. It tells those apart that run in a
-    /// topic one after the other: of two ids one in 4 billion has the same.
+    /// Returns the mark that an item keeps of the last operation that gave it other values. It tells those
+    /// apart that run in a topic one after the other: of two ids one in 4 billion has the same.
     pub fn mark(&self) -> u32 {
         let [.., a, b, c, d] = self.0;
         u32::from_be_bytes([a, b, c, d]).max(1)
@@ -52,7 +52,7 @@ impl FromStr for OperationId {
     }
 }
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum OperationKind {
     /// Removes items that wait, and leased ones if it is asked to.
@@ -92,7 +92,7 @@ impl OperationKind {
     }
 }
 
-/// What items that wait are to have from now on.
+/// Values that items that wait are to have from now on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationUpdate {
     /// Their priority.
@@ -105,13 +105,13 @@ pub struct OperationUpdate {
     pub ttl: Option<Duration>,
 }
 
-/// What is to be done, and by whom.
+/// Specification of an operation, with its caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "format::StoredSpec", into = "format::StoredSpec")]
 pub struct OperationSpec {
     /// Its id.
     pub id: OperationId,
-    /// What it does.
+    /// Its kind.
     pub kind: OperationKind,
     /// The tenant.
     pub namespace: String,
@@ -125,7 +125,7 @@ pub struct OperationSpec {
     pub to_topic: String,
     /// So long after their return they expire. `None`: never.
     pub ttl: Option<Duration>,
-    /// What items are to have, of an update.
+    /// Values that items are to have, of an update.
     pub update: Option<OperationUpdate>,
     /// Dead letters that were redriven so often are skipped. `None`: none is for that.
     pub max_redrives: Option<u16>,
@@ -136,7 +136,7 @@ pub struct OperationSpec {
     pub shards: Vec<ShardId>,
     /// The shard whose owner sees to the others.
     pub home: ShardId,
-    /// Who began it.
+    /// Name of the caller that began it.
     pub who: String,
     /// Why. May be empty.
     pub reason: String,
@@ -144,14 +144,14 @@ pub struct OperationSpec {
     pub started_at: Timestamp,
     /// A hash of the request that began it, and behind it its [`root`](Self::root).
     pub request: [u8; 16],
-    /// What may change while it runs.
+    /// The wish, which may change while it runs.
     pub wish: OperationWish,
 }
 
 /// Bytes of a request's hash.
 const REQUEST_HASH_BYTES: usize = 12;
 
-/// What may change of an operation. The home shard's is the newest.
+/// Wishes for an operation, which may change. The home shard's are the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationWish {
     /// Incremented by each change.
@@ -237,13 +237,13 @@ pub struct OperationProgress {
     pub cursor: OperationCursor,
     /// Items that were looked at.
     pub scanned: u64,
-    /// Those of them that passed the filter.
+    /// Items of these that passed the filter.
     pub matched: u64,
-    /// Those of them that were changed.
+    /// Items of these that were changed.
     pub changed: u64,
-    /// Those that did not fit any more: acked or leased meanwhile.
+    /// Items that did not fit any more: acked or leased meanwhile.
     pub skipped: u64,
-    /// Those that could not be changed.
+    /// Items that could not be changed.
     pub failed: u64,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
@@ -290,7 +290,7 @@ pub enum OperationFailure {
 /// A shard's part of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationRow {
-    /// What is to be done.
+    /// Its specification.
     pub spec: OperationSpec,
     /// How far it is.
     pub progress: OperationProgress,
@@ -303,15 +303,15 @@ pub struct OperationPart {
     pub shard: ShardId,
     /// The operation.
     pub id: OperationId,
-    /// What the shard knows to be wished.
+    /// The wish that the shard knows.
     pub wish: OperationWish,
     /// How far it is.
     pub progress: OperationProgress,
-    /// What is to be done. Of a list only the home shard says so.
+    /// Its specification. In a list only the home shard gives it.
     pub spec: Option<Box<OperationSpec>>,
 }
 
-/// What the owners of shards are asked for.
+/// Orders to the owners of shards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OperationOrder {
     /// Begin it in its home shard.
@@ -336,7 +336,7 @@ pub enum OperationChange {
     Cancel,
     /// At most so many items a second from now on.
     Rate(u32),
-    /// So many shards have not ended.
+    /// Number of shards that have not ended.
     Active(u32),
 }
 
@@ -378,7 +378,7 @@ pub struct Redrive {
     pub key: Key,
     /// Its attributes from now on.
     pub attributes: ItemAttributes,
-    /// What was stored of them.
+    /// Their stored form.
     pub packed: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What a candidate reads of a shard before it takes it over, so that the take-over has less to read.
+//! Rows of a shard that a candidate reads before it takes it over, so that the take-over has less to read.
 
 use crate::{rows::TopicRow, tally::TopicTally};
 
@@ -44,7 +44,7 @@ impl ReadAhead {
 pub(crate) struct ReadTopic {
     /// The topic.
     pub(crate) row: TopicRow,
-    /// What was counted of its items, if it was read with the topic.
+    /// Tally of its items, if it was read with the topic.
     pub(crate) tally: Option<TopicTally>,
     /// The batch as of which the row has counted.
     pub(crate) counted_at: u64,

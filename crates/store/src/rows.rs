@@ -1,4 +1,4 @@
-//! What a shard's tables contain, as the engine sees it.
+//! Rows of a shard's tables, as the engine sees them.
 
 use std::{
     collections::BTreeMap,
@@ -54,8 +54,8 @@ pub struct ShardTopology {
     pub earlier: BTreeMap<Vec<ShardId>, Timestamp>,
 }
 
-/// What any process can see of a shard's owner. If two observations are equal, the owner did nothing visible
-/// between them.
+/// Observation of a shard's owner, which any process can make. If two observations are equal, the owner did
+/// nothing visible between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Observation {
     /// The fence's epoch.
@@ -222,7 +222,7 @@ pub struct ReadyRow {
     pub bytes: u32,
     /// The body, if there was room for it in what the caller asked for.
     pub body: Option<Body>,
-    /// What is stored of its attributes can't be read: they are unknown.
+    /// Its stored attributes can't be read: they are unknown.
     pub unreadable: bool,
 }
 
@@ -250,11 +250,11 @@ pub struct DeadRow {
     pub cause: String,
     /// The text of the last nack. May be empty.
     pub last_error: String,
-    /// What is stored of its attributes.
+    /// Stored form of its attributes.
     pub packed: Vec<u8>,
 }
 
-/// What a sweep finds: a row of `schedule` or `expiry` with its item, or a dead letter.
+/// Find of a sweep: a row of `schedule` or `expiry` with its item, or a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueRow {
     /// The row's time.
@@ -263,11 +263,11 @@ pub struct DueRow {
     pub seq: Seq,
     /// The item's topic.
     pub topic: TopicId,
-    /// What it is.
+    /// The item, or the dead letter.
     pub item: DueItem,
 }
 
-/// What a sweep's row belongs to.
+/// The item or the dead letter of a sweep's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DueItem {
     /// An item in state ready, without its body.
@@ -284,7 +284,7 @@ pub enum DueItem {
 }
 
 impl DueItem {
-    /// What is stored of the item can't be read.
+    /// Tells whether the stored form of the item can't be read.
     pub const fn is_unreadable(&self) -> bool {
         match self {
             Self::Ready(item) | Self::Scheduled(item) => item.unreadable,
@@ -304,7 +304,7 @@ pub struct DedupeHit {
     pub answer: Vec<u8>,
 }
 
-/// What is left in a shard that is to be removed.
+/// Contents that are left in a shard that is to be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Remains {
     /// Items that are not delivered for good.
@@ -319,7 +319,7 @@ pub struct Remains {
     pub last_key: Option<Timestamp>,
 }
 
-/// What a new owner loads before it serves.
+/// State that a new owner loads before it serves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShardSnapshot {
     /// Every topic that is not dormant, with its counts as of the last batch. A dormant topic has dead
@@ -327,8 +327,7 @@ pub struct ShardSnapshot {
     pub topics: Vec<TopicRow>,
     /// Dead letters of all dormant topics.
     pub dormant_dead: i64,
-    /// What was counted of their items and is in no tally that [`Reader::tallies`] reads. In the order of the
-    /// topics.
+    /// Tallies of their items that [`Reader::tallies`] does not read. In the order of the topics.
     ///
     /// [`Reader::tallies`]: crate::Reader::tallies
     pub tallies: Vec<(TopicId, TopicTally)>,
@@ -345,7 +344,7 @@ pub struct ShardSnapshot {
     pub generations: Vec<u64>,
     /// The shard's parts of operations, those that have ended included.
     pub operations: Vec<OperationRow>,
-    /// Those of them that this program can't read: a later one wrote them.
+    /// Operations that this program can't read: a later one wrote them.
     pub unreadable_operations: Vec<OperationId>,
 }
 
@@ -364,7 +363,7 @@ impl fmt::Display for ShardIdentity {
     }
 }
 
-/// What a server's settings imply for its commits.
+/// Effects of a server's settings on its commits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
     /// Product and version, as in `MariaDB 10.11.14`.
@@ -380,7 +379,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What operators should know: what may lose a commit, then the warnings.
+    /// Returns the facts that operators should know: what may lose a commit, then the warnings.
     pub fn concerns(&self) -> Vec<String> {
         self.not_durable.iter().chain(&self.warnings).cloned().collect()
     }

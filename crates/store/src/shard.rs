@@ -63,7 +63,7 @@ pub trait Shard: Send + Sync + 'static {
     ) -> Result<Option<ShardConnections>, StoreError>;
 }
 
-/// What came of a probe.
+/// Result of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probed {
     /// The server has committed a row.
@@ -310,7 +310,7 @@ pub trait Reader: Send + Sync + 'static {
     }
 }
 
-/// What operators look at, of a store that has nothing to look at: one of a test.
+/// The error of a store that operators cannot look into: one of a test.
 fn not_looked_into<T>() -> Result<T, StoreError> {
     Err(StoreError::new(ErrorClass::Unavailable, "this store cannot be looked into"))
 }

@@ -1,12 +1,12 @@
-//! What has become of a topic's items.
+//! Counts of a topic's items by their outcome.
 
 use std::ops::AddAssign;
 
 use forebay_types::{Namespace, Timestamp, TopicId};
 use serde::{Deserialize, Serialize};
 
-/// What has become of a topic's items and deliveries, or how a batch changes that. A delivery that is open is
-/// in none of these numbers: deliveries that began are those that ended and those that are open.
+/// Counts of a topic's items and deliveries by their outcome, or how a batch changes them. A delivery that is
+/// open is in none of these numbers: deliveries that began are those that ended and those that are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// Items that were enqueued, or came from the dead letters of another topic.
@@ -30,7 +30,7 @@ pub struct Tally {
     pub removed: i64,
 }
 
-/// What of a tally is packed behind all else, since programs of before do not know it.
+/// Numbers of a tally that are packed behind all else, since programs of before do not know them.
 pub(crate) type Exits = (i64, i64);
 
 impl Tally {
@@ -71,7 +71,7 @@ impl AddAssign for Tally {
 pub struct TopicTally {
     /// The time of the first batch in it.
     pub since: Timestamp,
-    /// What was counted since.
+    /// The tally since then.
     pub tally: Tally,
 }
 
@@ -82,12 +82,12 @@ impl AddAssign for TopicTally {
     }
 }
 
-/// What topics of a namespace have counted that are forgotten.
+/// Tally of the topics of a namespace that are forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespaceTally {
     /// The tenant.
     pub namespace: Namespace,
-    /// What they counted. `None`: nothing, since the namespace was deleted.
+    /// Their tally. `None`: nothing, since the namespace was deleted.
     pub tally: Option<TopicTally>,
     /// The highest number of a topic when the namespace was last deleted: what these topics counted is not
     /// added. 0: it never was.

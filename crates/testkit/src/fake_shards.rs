@@ -26,7 +26,7 @@ impl FakeShards {
     /// When their time begins.
     pub const START: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
 
-    /// So many empty shards, each on a server of its own.
+    /// Makes empty shards, each on a server of its own.
     pub async fn new(count: u32) -> Self {
         let journal = Arc::new(Journal::new(Self::START, false));
         let mut dbs = Vec::new();

@@ -1,4 +1,4 @@
-//! What Forebay's tests share: the contract of the stores, a fake store and engines over it, database
+//! Tools that Forebay's tests share: the contract of the stores, a fake store and engines over it, database
 //! servers, a proxy that disturbs connections, certificates, the simulation.
 
 pub mod certificates;

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 
-/// What builds the binary alone.
+/// Arguments that build the binary alone.
 const FOREBAY: [&str; 5] = ["build", "--package", "forebay", "--bin", "forebay"];
 
 /// A cargo command in the workspace's folder.

@@ -48,7 +48,7 @@ pub fn of_nextest(lines: &[String]) -> Option<Count> {
     let line =
         lines.iter().rev().map(|line| plain(line)).find(|line| line.trim_start().starts_with("Summary ["))?;
     let (_, result) = line.split_once(" run: ")?;
-    // Those in parentheses, as in "(1 slow, 2 flaky)", are counted among the passed.
+    // Numbers in parentheses, as in "(1 slow, 2 flaky)", are counted among the passed.
     let mut outside = String::new();
     let mut depth = 0;
     for character in result.chars() {

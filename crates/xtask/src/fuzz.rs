@@ -24,7 +24,7 @@ const PIECE_MIB: u32 = 64;
 /// The longest time for one input, in seconds.
 const INPUT_SECONDS: u32 = 10;
 
-/// What to run, and for how long.
+/// Targets to run, and for how long.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Minutes of each target.

@@ -5,8 +5,8 @@ use crate::cargo::cargo;
 /// How much to check.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// So many ticks longer than in the tests faults may happen, with one more delay for every two. The first
-    /// takes twice as long as the tests; each further one takes much more, in time and memory.
+    /// Ticks in which faults may happen beyond those of the tests, with one more delay for every two. The
+    /// first takes twice as long as the tests; each further one takes much more, in time and memory.
     #[arg(long, default_value_t = 1)]
     depth: u8,
 }

@@ -32,7 +32,7 @@ const CHANGED: [&str; 2] = ["forebay-engine", "forebay-store"];
 const TESTS_IN: &str = "forebay-testkit";
 /// Test programs beside the unit tests: those that need no server process of Forebay.
 const TESTS: [&str; 2] = ["one_node", "all"];
-/// What of these takes long, or tests the tests.
+/// Modules of these that take long, or test the tests.
 const LEFT_OUT: [&str; 8] = [
     "changing_shards::",
     "per_server::",

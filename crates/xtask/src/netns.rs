@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 /// gone when the last process has ended.
 const ALONE: &str =
     "mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && exec \"$@\"";
-/// What a walk in namespaces runs, with the package of Debian that has it.
+/// Programs that a walk in namespaces runs, with the package of Debian that has each.
 const TOOLS: [(&str, &str); 4] =
     [("unshare", "util-linux"), ("mount", "mount"), ("ip", "iproute2"), ("nft", "nftables")];
 

@@ -12,7 +12,7 @@ use anyhow::{Context as _, ensure};
 
 use crate::cargo::{build_forebay, cargo, workspace};
 
-/// What the programs need of pip.
+/// Packages of pip that the programs need.
 const PACKAGES: [&str; 5] =
     ["grpcio", "grpcio-tools", "googleapis-common-protos", "connectrpc", "protoc-gen-connectrpc"];
 /// How the lines for curl begin in README.md.
@@ -81,7 +81,7 @@ impl Node {
 fn start(forebay: &Path) -> anyhow::Result<Node> {
     let folder = workspace().canonicalize()?.join("target/programs");
     for file in ["1.db", "1.db-wal", "1.db-shm", "tokens.toml"] {
-        // What an earlier run has left, if there was one.
+        // Removes a file that an earlier run has left, if there was one.
         let _ = fs::remove_file(folder.join(file));
     }
     fs::create_dir_all(&folder)?;

@@ -8,7 +8,7 @@ use crate::{
     servers, tidy,
 };
 
-/// What to run.
+/// Tests to run.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Only tests whose names contain one of these.
@@ -69,7 +69,7 @@ fn with_nextest(arguments: &Arguments, environment: &Environment) -> anyhow::Res
     // Without a summary nothing was run, which is never a pass.
     let mut count = of_nextest(&lines).unwrap_or(Count { failed: u64::from(!done), ..Count::default() });
     if !arguments.filters.is_empty() {
-        // What a filter leaves out is not skipped, and nextest counts both as one.
+        // Tests that a filter leaves out are not skipped, and nextest counts both as one.
         count.skipped = 0;
     }
     Ok((done, count))

@@ -26,7 +26,7 @@ impl Configured {
     }
 }
 
-/// What both verbs say of a configuration that neither takes.
+/// Returns the message of both verbs on a configuration that neither takes.
 async fn refused(text: &str, variables: &[(&str, &str)]) -> String {
     let configured = Configured::new(text);
     let mut said = Vec::new();

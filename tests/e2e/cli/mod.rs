@@ -36,7 +36,7 @@ use tempfile::TempDir;
 
 use crate::node::Node;
 
-/// What a run of `forebay` has left.
+/// Results of a run of `forebay`.
 struct Ran {
     /// The exit status; -1 after a signal.
     status: i32,

@@ -1,4 +1,4 @@
-//! What a terminal and its user see of the process.
+//! Views of the process by a terminal and its user.
 
 use std::{
     fs::File,
@@ -18,19 +18,19 @@ use tokio::{
 
 use super::{Server, forebay, run};
 
-/// What a process shows must be there within this time.
+/// Expected output of a process must be there within this time.
 const SHOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a process shows, as it comes.
+/// Output of a process, as it comes.
 pub struct Shown {
     /// The pieces that were read.
     pieces: UnboundedReceiver<Vec<u8>>,
-    /// Those that nobody has asked for yet.
+    /// Text that nobody has asked for yet.
     text: String,
 }
 
 impl Shown {
-    /// What comes from there.
+    /// Reads the output from there.
     pub fn of(mut from: impl Read + Send + 'static) -> Self {
         let (sender, pieces) = unbounded_channel();
         // A read of a terminal can't be given up, so it has a thread of its own.

@@ -47,7 +47,7 @@ async fn without_the_catalog_nothing_is_changed_or_shown() {
     let (namespace, item_id) = (NAMESPACE.to_owned(), "1-1".to_owned());
     let get = GetItemRequest { namespace, item_id, view: ItemView::Full.into(), max_payload_bytes: 0 };
     unavailable(admin.get_item(get.clone()).await);
-    // What shows no payload goes on.
+    // A call that shows no payload goes on.
     let basic = GetItemRequest { view: ItemView::Basic.into(), ..get };
     assert_eq!(admin.get_item(basic).await.unwrap_err().code(), Code::NotFound);
     assert!(metric(&node, "forebay_audit_failures_total").await >= 3.0);
@@ -56,7 +56,8 @@ async fn without_the_catalog_nothing_is_changed_or_shown() {
 
     admin.pause_topic(pause("after")).await.unwrap();
     let mut after = written(&mut admin).await;
-    // What was on its way when the catalog fell silent may have arrived later: it says that nothing is known.
+    // Records that were on their way when the catalog fell silent may have arrived later: nothing is known of
+    // their calls.
     after.retain(|(_, outcome)| *outcome != AuditOutcome::Intended);
     assert_eq!(after, [vec![("after".to_owned(), AuditOutcome::Done)], before].concat());
     let topic = |topic: &str| GetTopicRequest { namespace: NAMESPACE.into(), topic: topic.into() };

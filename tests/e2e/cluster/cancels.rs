@@ -32,7 +32,7 @@ const DELAY: Duration = Duration::from_millis(3);
 
 /// A caller with little patience.
 struct Caller {
-    /// What it does, and for how long it waits.
+    /// Chooses its calls, and how long it waits.
     random: StdRng,
     /// Knows one node.
     channel: Channel,

@@ -87,7 +87,7 @@ async fn silence_during_commit(kind: Kind, seed: u64) {
     sprung(&ways, 1).await;
     let begun = Instant::now();
     let silent_from = ways.history.now();
-    // What is sent while the outcome is open has no answer within its deadline of 3 s.
+    // Items that are sent while the outcome is open have no answer within their deadline of 3 s.
     let [mut one, mut two] = [0, 1].map(|_| Rpc::new(ways.nodes[0].channel(), &ways.history));
     let (first, second) = ([ways.item(1)], [ways.item(2)]);
     let (first, second) = tokio::join!(one.enqueue(&first, ""), two.enqueue(&second, ""));

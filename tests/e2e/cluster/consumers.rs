@@ -89,7 +89,7 @@ async fn a_consumer_of_two_nodes_is_one_whichever_node_is_asked() {
         assert_eq!(pages.map(|it| (it.name.as_str(), it.leased_count)), [("w1", 5), ("w2", 2)]);
         assert!(!first.next_page_token.is_empty() && second.next_page_token.is_empty());
     }
-    // What is leased is known by the lease log, so also by the next owner.
+    // Leases are known by the lease log, so also by the next owner.
     nodes.remove(0).kill9().await;
     let begun = Instant::now();
     loop {
@@ -191,7 +191,7 @@ async fn history_is_that_of_all_nodes_and_begins_anew_with_them() {
         assert_eq!(line(&found, HistorySeries::HandlingP99).last(), Some(&0.0), "none was acked");
         assert!(history(node, "other", "").await.lines.is_empty(), "of another tenant");
         assert_eq!((found.looked_every.unwrap().seconds, found.topics_cut), (1, false));
-        // What each shard has, whichever node owns it. The steps have ten seconds, and show once they are
+        // Figures of each shard, whichever node owns it. The steps have ten seconds, and show once they are
         // over.
         let (mut enqueued, mut held) = (0.0, 0.0);
         for shard in 1..=4 {

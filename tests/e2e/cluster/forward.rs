@@ -105,7 +105,7 @@ async fn any_node_serves_calls_for_the_shards_of_others() {
         assert_eq!(once, enqueue(&mut client(&nodes[2]), vec![item("whole"), item("whole")], request).await);
     }
 
-    // What was delivered anywhere is settled at one node.
+    // Items that were delivered anywhere are settled at one node.
     let leased = dequeue(&nodes, "pinned", 3).await;
     assert_eq!(leased.len(), 3);
     settle_all(&mut front, leased).await;

@@ -14,7 +14,7 @@ use crate::node::Node;
 
 /// Nodes have followed the removal within this time.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(15);
-/// So many keys: some have their home at each shard.
+/// Number of keys: some have their home at each shard.
 const KEYS: usize = 32;
 
 /// Enqueues items, each under a key. Returns how many were refused.

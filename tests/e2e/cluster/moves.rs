@@ -10,10 +10,10 @@ use super::{
     operate::{owns, run},
 };
 
-/// So many topics have an item.
+/// Number of topics that have an item.
 const TOPICS: usize = 40;
 
-/// What takes long of a move is done while the last owner serves the shard: it waits for the next one.
+/// Slow parts of a move are done while the last owner serves the shard: it waits for the next one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shard_that_moves_was_read_ahead() {
     let cluster = Nodes::new(Kind::MariaDb, 2, 1).await;

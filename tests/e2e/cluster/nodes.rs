@@ -37,7 +37,7 @@ pub struct Nodes {
     places: Vec<Place>,
     /// How many shards there are.
     pub shards: usize,
-    /// What migrates, and what nodes run from their next start on.
+    /// The program that migrates, and that nodes run from their next start on.
     pub program: PathBuf,
 }
 
@@ -230,7 +230,7 @@ impl Nodes {
     }
 }
 
-/// So many empty databases.
+/// Makes empty databases.
 async fn fresh(server: &Server, count: usize) -> Vec<String> {
     let mut urls = Vec::new();
     for _ in 0..count {

@@ -1,4 +1,4 @@
-//! What operators do with nodes and shards, and what they see.
+//! Acts of operators on nodes and shards, and what they see.
 
 use std::{collections::BTreeSet, process::Command, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What is paused at one node is paused at all, and stays so over restarts.
+//! Topics that are paused at one node are paused at all, and stay so over restarts.
 
 use std::time::Duration;
 

@@ -122,7 +122,7 @@ async fn a_call_whose_node_died_is_made_again_once_it_is_over() {
     for took in [put_after, made_after] {
         assert!((OVER_AFTER..MADE_AGAIN_WITHIN).contains(&took), "it was made again after {took:?}");
     }
-    // What was set already is set, and the token is there already.
+    // Settings that were made already are there, and so is the token.
     let set = put(&node, &first, attempts(5, 0, "")).await.unwrap();
     assert_eq!((told.version, told.settings), (set.version, set.settings));
     assert!(refused.message().contains(&made[0].0), "{refused}");

@@ -17,7 +17,7 @@ use crate::{
     scenario::{outage, progress},
 };
 
-/// What a page says within this time.
+/// Expected lines of a page are there within this time.
 const SAID_TIMEOUT: Duration = Duration::from_secs(15);
 /// So long a server stands still, or the catalog is away, at least.
 const AWAY: Duration = Duration::from_secs(5);

@@ -84,7 +84,7 @@ async fn a_node_does_not_start_with_the_address_of_another_one_that_lives() {
     let refused = Node::refused(&arguments).await;
     assert!(refused.contains("node node0 lives, others find it at 127.0.0.1:"), "{refused}");
 
-    // What a dead node has left behind hinders nobody.
+    // The row of a dead node hinders nobody.
     first.kill9().await;
     let config = fs::read_to_string(cluster.config(1)).unwrap();
     fs::write(cluster.config(1), config.replace("advertise = \"queue1.example:7422\"\n", "")).unwrap();

@@ -1,4 +1,4 @@
-//! What is set at one node counts at all, and stays so while the catalog is away.
+//! Settings that are made at one node count at all, and stay so while the catalog is away.
 
 use std::time::Duration;
 

@@ -44,7 +44,7 @@ const FOLLOWED_TIMEOUT: Duration = Duration::from_secs(30);
 /// A key that was stored: when, and as which item.
 type Stored = (Instant, String);
 
-/// What came of the keys.
+/// Fates of the keys.
 #[derive(Debug, Default)]
 struct Keys {
     /// Keys that were stored once.
@@ -55,7 +55,7 @@ struct Keys {
     unknown: Vec<String>,
 }
 
-/// What came of one key's enqueue, at last.
+/// Result of one key's enqueue, at last.
 struct Put {
     /// The item's id.
     id: String,

@@ -19,7 +19,7 @@ use crate::node::Node;
 
 /// A name that all nodes share.
 const NAME: &str = "node.forebay.test";
-/// What is expected happens within this time.
+/// Expected events happen within this time.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The keys of `[tls]`: what a node shows clients, and what other nodes.

@@ -23,7 +23,7 @@ use crate::{
     node::Node,
 };
 
-/// What is said to be true within two seconds is waited for so long, on a machine that does much else.
+/// Time limit for effects that are promised within two seconds, on a machine that does much else.
 const SOON: Duration = Duration::from_secs(5);
 /// A namespace.
 pub const OWN: &str = "own";

@@ -43,16 +43,16 @@ pub struct Ways {
     pub server: String,
     /// The names of the shards' databases, in their order.
     pub databases: Vec<String>,
-    /// What clients saw.
+    /// Events that clients saw.
     pub history: Arc<History>,
-    /// What clients do, until it is stopped.
+    /// Load by clients, until it is stopped.
     load: Option<Load>,
     /// The number of the next item that the test sends itself.
     items: AtomicU64,
 }
 
 impl Ways {
-    /// So many nodes and shards, on a server that many tests share. `seed` is that of the load.
+    /// Starts nodes and shards, on a server that many tests share. `seed` is that of the load.
     pub async fn new(kind: Kind, nodes: usize, shards: usize, seed: u64) -> Self {
         let server = servers::shared(kind).await;
         let mut urls = Vec::new();
@@ -108,7 +108,7 @@ impl Ways {
         epochs
     }
 
-    /// So many further items, for this shard.
+    /// Makes further items, for this shard.
     pub fn items(&self, shard: u32, count: usize) -> Vec<(u64, EnqueueItem)> {
         (0..count).map(|_| self.item(shard)).collect()
     }

@@ -1,4 +1,4 @@
-//! What is done from pages, and that pages ask before they lose something.
+//! Acts from pages, and that pages ask before they lose something.
 
 use forebay_proto::v1::{GetOperationRequest, ListOperationsRequest, Operation, OperationState, Side};
 
@@ -150,7 +150,7 @@ async fn an_operation_gets_another_rate_and_is_stopped() {
     browser.until_shown("· stopped ·").await;
     assert_eq!(operation(&stage).await.state(), OperationState::Cancelled);
     assert!(stage.topic("many").await.ready_count > 0, "it was not over");
-    // What has ended has no levers.
+    // An operation that has ended has no levers.
     browser.client.refresh().await.unwrap();
     browser.until_shown("· stopped ·").await;
     assert!(!browser.has("form[action=set-rate]").await && !browser.has("form[action=stop-operation]").await);

@@ -59,7 +59,7 @@ async fn items_that_are_chosen_are_cancelled_and_no_others() {
         assert_eq!(state(&stage, id).await, expected, "{id}");
     }
     let records = stage.audit().await;
-    // What looked at payloads is written down too.
+    // Calls that looked at payloads are written down too.
     let changes = records.iter().filter(|record| record.method != "ListItems");
     let found: Vec<_> = changes.map(|it| (it.method.as_str(), it.reason.as_str())).collect();
     assert_eq!(found, [("CancelItems", "a test")]);

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-/// What a test waits for comes within this time.
+/// Expected changes of a page come within this time.
 const WITHIN: Duration = Duration::from_secs(15);
 
 /// How a browser is.

@@ -46,7 +46,7 @@ for (const element of document.querySelectorAll("body *")) {
 return faint;
 "#;
 
-/// What a keyboard reaches, and what it should.
+/// Controls that a keyboard should reach, and whether it does.
 const CONTROLS: &str = r#"
 const seen = (element) => element.checkVisibility() && element.type !== "hidden";
 const all = document.querySelectorAll("a[href], button, input, select, textarea, summary");

@@ -26,7 +26,7 @@ use crate::node::Node;
 
 /// The tenant of these tests.
 const NAMESPACE: &str = "shop";
-/// What a browser must not run.
+/// Script that a browser must not run.
 const SCRIPT: &str = "<script>window.hacked = 1</script><img src=x onerror=\"window.hacked = 2\">";
 
 /// A node as `forebay dev` starts it, with something to see.
@@ -74,7 +74,7 @@ impl Stage {
         id
     }
 
-    /// What is written down, the latest first.
+    /// Returns the records of the audit log, the latest first.
     async fn audit(&self) -> Vec<AuditRecord> {
         let request = ListAuditRecordsRequest { namespace: "-".to_owned(), ..Default::default() };
         self.admin().list_audit_records(request).await.unwrap().into_inner().records

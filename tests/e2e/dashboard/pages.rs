@@ -1,4 +1,4 @@
-//! What pages show.
+//! Content of pages.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn every_page_reads_without_a_script() {
         }
         assert!(browser.has("nav a").await, "{name} leads nowhere");
     }
-    // What the pages say of the same things.
+    // Texts of the pages on the same things.
     stage.open(&browser, &format!("topic?ns={NAMESPACE}&name=mail")).await;
     let why = browser.text(".why").await;
     assert!(why.contains("1 item is ready") && why.contains("3 dead letters"), "{why}");

@@ -1,4 +1,4 @@
-//! What those see and do who may not do everything.
+//! Pages and acts of people who may not do everything.
 
 use std::fs;
 

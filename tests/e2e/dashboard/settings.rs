@@ -28,8 +28,8 @@ async fn the_settings_of_a_topic_are_changed_but_not_over_those_of_somebody_else
     assert_eq!((own.retry_delay.unwrap().seconds, own.default_max_attempts), (90, 5));
     assert_eq!(own.default_lease, None, "what is empty is inherited");
 
-    // What is set is in the form, and what is taken out of it is inherited again. Meanwhile somebody else
-    // changes it.
+    // Settings are in the form, and a setting that is taken out of it is inherited again. Meanwhile somebody
+    // else changes it.
     browser.click("Change the settings of this topic").await;
     browser.fill("input[name=attempts]", "").await;
     let Topic { settings_version: version, settings, .. } = stage.topic("mail").await;
@@ -80,7 +80,7 @@ async fn the_settings_of_a_namespace_are_changed_but_not_over_those_of_somebody_
     stage.open(&browser, &format!("topic?ns={NAMESPACE}&name=mail&tab=settings")).await;
     browser.until_shown("1 min 30 s (inherited)").await;
 
-    // What the node does not take is named. Meanwhile somebody else changes them.
+    // A value that the node does not take is named. Meanwhile somebody else changes them.
     browser.click(&format!("the settings of {NAMESPACE}")).await;
     browser.click("Change the settings of this namespace").await;
     browser.fill("input[name=window]", "9000h").await;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::node::Node;
 
-/// What is expected happens within this time.
+/// Expected events happen within this time.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A node whose ports have TLS, on an embedded shard.

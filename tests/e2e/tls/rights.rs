@@ -1,4 +1,4 @@
-//! What the holders of certificates may do.
+//! Rights of the holders of certificates.
 
 use forebay_client::{
     Client, ClientConfig, Code, NewItem, Reason, TlsConfig,
@@ -8,7 +8,7 @@ use forebay_client::{
 use super::Prepared;
 use crate::kept_tokens::{file, record, token};
 
-/// What an enqueue is told.
+/// Returns the answer to an enqueue.
 async fn told(config: ClientConfig) -> Result<(), (Code, Option<Reason>)> {
     let client = Client::connect(config).unwrap();
     let answered = client.enqueue(vec![NewItem::new("t", "x")]).await;

@@ -5,7 +5,7 @@ use std::fs;
 use super::Prepared;
 use crate::node::Node;
 
-/// What `serve` says, and `check-config` too.
+/// Returns the message of `serve`, which is that of `check-config` too.
 async fn refused(prepared: &Prepared) -> String {
     let [served, checked] =
         [Node::refused(&prepared.verb("serve")).await, Node::refused(&prepared.verb("check-config")).await];

@@ -15,9 +15,9 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{LEASE, Refused, Wire, asked, item, span};
 use crate::node::Node;
 
-/// What the file system holds.
+/// Size of the file system.
 const DISK_MIB: u64 = 40;
-/// What something else takes of it.
+/// Bytes of it that something else takes.
 const FILLER_BYTES: usize = 32 << 20;
 /// The payload of an item.
 const PAYLOAD_BYTES: usize = 100_000;
@@ -83,7 +83,7 @@ async fn a_full_disk_is_said_and_loses_nothing() {
     }
     assert!(stored > 10, "{stored} items fit");
     disk.fill();
-    // What is smaller than an item may fit for a while.
+    // Rows that are smaller than an item may fit for a while.
     let mut held = Vec::new();
     let small = timeout(Duration::from_secs(20), async {
         while let Ok(item) = disk.take().await {

@@ -1,4 +1,4 @@
-//! What becomes of items and deliveries, as `/metrics` counts it by namespace.
+//! Fates of items and deliveries, as `/metrics` counts them by namespace.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use forebay_proto::v1::{DequeueRequest, EnqueueItem, Nack};
 
 use super::{NAMESPACE, Wire, asked, item, seconds, span};
 
-/// What it shows of a counter.
+/// Returns the value of a counter.
 async fn count(wire: &Wire, name: &str) -> f64 {
     wire.metric(&format!("forebay_{name}_total{{namespace=\"{NAMESPACE}\"}}")).await
 }

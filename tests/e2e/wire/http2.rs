@@ -105,7 +105,7 @@ impl Connection {
         }
         let mut sender = self.sender.clone().ready().await.expect("a connection");
         let (answer, mut stream) = sender.send_request(request.body(()).unwrap(), false).unwrap();
-        // Who is refused by its head alone may hear that first.
+        // A caller that is refused by its head alone may hear that first.
         let _ = stream.send_data(body, true);
         answer.await.expect("an answer")
     }

@@ -1,4 +1,4 @@
-//! What bounds a call over HTTP: its bytes, unpacked too, and those of its answer.
+//! Bounds of a call over HTTP: its bytes, unpacked too, and those of its answer.
 
 use std::{io::Write as _, time::Duration};
 
@@ -72,7 +72,7 @@ async fn requests_of_all_connections_share_the_node_with_grpc() {
     let document = wire.http(request).await.failure(429, "resource_exhausted");
     let message = document["message"].as_str().unwrap();
     assert!(message.contains("memory.request_bytes"), "{message}");
-    // Those who take little are served, whichever way they come.
+    // Callers that take little are served, whichever way they come.
     wire.json("Enqueue", one("small")).await.message();
     wire.stored(vec![item("t")]).await;
     drop(held);
@@ -119,7 +119,7 @@ async fn an_answer_counts_until_it_is_read() {
     let request = DequeueRequest { max_bytes: 15 << 20, ..asked("u", 56) };
     let status = wire.client().dequeue(request).await.map(|_| "items").unwrap_err();
     assert!(status.message().contains("memory.unsent_bytes"), "gRPC has the same budget: {status:?}");
-    // Those who ask for little are served.
+    // Callers that ask for little are served.
     wire.json("Enqueue", one("small")).await.message();
 
     let items = Answer::read(deaf).await.message()["items"].clone();
@@ -141,7 +141,7 @@ async fn calls_leave_connections_for_operators() {
     }
     wire.wait_for_polls(12).await;
     for _ in 0..9 {
-        // Those that show nothing do not count.
+        // Connections that show nothing do not count.
         let mut stream = TcpStream::connect(&wire.node.http).await.unwrap();
         stream.write_all(b"GET /status.json HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         assert!(stream.read(&mut [0; 64]).await.unwrap() > 0);

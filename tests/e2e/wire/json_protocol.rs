@@ -1,4 +1,4 @@
-//! What the protocol says of URLs, headers, status codes and compression.
+//! Rules of the protocol for URLs, headers, status codes and compression.
 
 use std::io::{Read as _, Write as _};
 

@@ -8,12 +8,12 @@ use tonic::Code;
 
 use super::{NAMESPACE, Wire, asked, item, seconds};
 
-/// What the node may hold by its configuration: index, waiting enqueues, requests, unread answers.
+/// Bytes that the node may hold by its configuration: index, waiting enqueues, requests, unread answers.
 const BUDGETS: u64 = (16 + 16 + 16 + 16) << 20;
-/// What it may need beside that.
+/// Bytes that it may need beside that.
 const OVERHEAD: u64 = 90 << 20;
 
-/// What all consumers may have on its way to them at once.
+/// Bytes that may be on their way to all consumers at once.
 const ON_ITS_WAY: u64 = (CONSUMERS as u64) << 20;
 
 const CONSUMERS: usize = 8;

@@ -79,7 +79,7 @@ fn parse(page: &str) -> BTreeMap<String, Family> {
     families
 }
 
-/// What `promtool check metrics` says of a page. It knows the rules of names, units and help.
+/// Runs `promtool check metrics` on a page. It knows the rules of names, units and help.
 fn checked_by_promtool(page: &str) -> Output {
     let mut command = Command::new(promtool().unwrap());
     command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -88,7 +88,7 @@ fn checked_by_promtool(page: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// What a node shows whose ports have certificates, whose tokens end, or that is not alone. The tests of
+/// Metrics of a node whose ports have certificates, whose tokens end, or that is not alone. The tests of
 /// these look at them.
 const NOT_HERE: [&str; 4] = [
     "forebay_peer_up",

@@ -355,7 +355,7 @@ async fn an_operation_that_runs_says_when_it_will_have_ended() {
     }
     let answered_at = clock.wall();
     assert_eq!(running.estimated_total, 600);
-    // What is left, at four a second, from the time of the answer on.
+    // The rest takes this long at four a second, from the time of the answer on.
     let left = Duration::from_millis(250 * (600 - running.figures.unwrap().scanned));
     let end = micros(&running.estimated_end);
     let expected = asked_at.plus(left).as_micros()..=answered_at.plus(left).as_micros();

@@ -1,4 +1,4 @@
-//! What operators see over HTTP.
+//! Views of operators over HTTP.
 
 use super::{Wire, item};
 

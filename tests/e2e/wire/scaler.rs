@@ -1,4 +1,4 @@
-//! What KEDA asks: values, rights, and the stream.
+//! Answers to KEDA: values, rights, and the stream.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -75,7 +75,7 @@ async fn values_follow_items() {
     assert_eq!(backlog(client, &scaled).await, (3, true));
     let taken = wire.take("t", 2).await;
     assert!(!taken.is_empty());
-    // Who works counts.
+    // Items that a consumer works on count.
     assert_eq!(backlog(client, &scaled).await, (3, true));
     let with_scheduled = of_topic(&[("count", "ready,leased,scheduled"), ("activation", "4")]);
     assert_eq!(backlog(client, &with_scheduled).await, (4, false));
@@ -132,7 +132,7 @@ async fn a_topic_that_is_paused_asks_for_nobody() {
         let (namespace, topic) = (NAMESPACE.to_owned(), "t".to_owned());
         let pause = PauseTopicRequest { namespace, topic, sides: vec![side.into()], ..Default::default() };
         AdminServiceClient::new(wire.node.channel()).pause_topic(pause).await.unwrap();
-        // Who works on what was handed out before is let finish.
+        // A consumer that works on an item from before is let finish.
         let expected = if side == Side::Enqueue { 2 } else { 1 };
         assert_eq!(backlog(client, &of_topic(&[])).await, (expected, true), "{side:?}");
     }
@@ -179,7 +179,7 @@ async fn a_shard_that_can_not_be_asked_is_no_smaller_number() {
     refused.is(Code::Unavailable, "SHARD_UNAVAILABLE", None);
 }
 
-/// What each question is told, as reason and right.
+/// Returns the answer to each question, as reason and right.
 async fn told(client: &mut Client, scaled: &ScaledObjectRef, shown: Option<&str>) -> String {
     fn asked<T>(message: T, shown: Option<&str>) -> Request<T> {
         let mut request = Request::new(message);
@@ -236,7 +236,7 @@ async fn the_token_is_that_of_the_header_or_of_the_metadata() {
     assert_eq!(told(client, &plain, None).await, "NO_CREDENTIALS");
     let malformed = trigger(&[&named[..], &[("token", "")]].concat());
     assert_eq!(told(client, &malformed, None).await, "BAD_CREDENTIALS");
-    // What is wrong with a trigger is for those who may ask for it.
+    // Mistakes in a trigger are told only to callers that may ask for it.
     let wrong = trigger(&[&named[..], &[("what", "1")]].concat());
     assert_eq!(told(client, &wrong, None).await, "NO_CREDENTIALS");
     assert_eq!(told(client, &wrong, Some(&bearer(&foreign))).await, "WRONG_NAMESPACE");

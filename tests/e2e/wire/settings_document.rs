@@ -45,7 +45,7 @@ async fn a_document_is_applied_whole_or_not_at_all() {
     let exported = export(&wire, all()).await.unwrap();
     assert_eq!((&exported.entries, exported.version), (&three, applied.version));
 
-    // What is so already is not written.
+    // Settings that are so already are not written.
     let again = apply(&wire, document(three.clone())).await.unwrap();
     assert_eq!((again.differences.len(), again.version), (0, applied.version));
     let bad = vec![entry("club", "", 9), entry("shop", "mail", 5_000_000)];
@@ -86,7 +86,7 @@ async fn a_document_names_the_version_that_it_was_compared_with() {
     admin(&wire).pause_topic(pause).await.unwrap();
     let second = apply(&wire, from(first, 4)).await.unwrap().version;
     assert!(second > first);
-    // What is set for another tenant is no change of this one's settings.
+    // Settings of another tenant are no change of this one's.
     let shop = ExportSettingsRequest { namespace: "shop".into(), ..Default::default() };
     assert_eq!(export(&wire, shop.clone()).await.unwrap().version, second);
     apply(&wire, ApplySettingsRequest { keep_others: true, ..document(vec![entry("club", "", 5)]) })

@@ -1,4 +1,4 @@
-//! What one caller may take of the memory for requests and long polls.
+//! Share of one caller in the memory for requests and long polls.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn unfinished_bodies_of_one_connection_leave_room_for_others() {
         let results = wire.client().enqueue(request).await.unwrap().into_inner().results;
         assert!(results.iter().all(|result| result.error.is_none()));
     }
-    // What still waits for the rest of its body is ended after a while.
+    // Calls that still wait for the rest of their body are ended after a while.
     for answer in waiting {
         let status = http2::refusal(answer.await.unwrap().headers()).expect("a refusal");
         assert_eq!(status.code(), Code::DeadlineExceeded, "{status:?}");

@@ -1,4 +1,4 @@
-//! What callers of a stopping node see.
+//! Answers to callers of a stopping node.
 
 use std::time::Duration;
 

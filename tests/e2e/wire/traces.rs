@@ -46,7 +46,7 @@ impl Wire {
 /// The name, the attributes and the status of a span.
 type Expected = (&'static str, Vec<(String, String)>, StatusCode);
 
-/// Those of the test below.
+/// Spans of the test below.
 fn expected() -> [Expected; 4] {
     let enqueue = "forebay.v1.QueueService/Enqueue";
     let (ok, unset) = ("rpc.response.status_code", StatusCode::Unset);

@@ -122,7 +122,7 @@ async fn items_beyond_the_share_of_a_connection_are_given_back() {
     }
     let unsent = wire.metric("forebay_memory_bytes{budget=\"unsent\"}").await;
     assert!(unsent <= 4.3e6, "{unsent} bytes in {} answers", held.len());
-    // What was leased for a refused answer is ready again, at once.
+    // Items that were leased for a refused answer are ready again, at once.
     let given = 10 * held.len();
     assert!((10..=20).contains(&given), "{given}");
     drop((held, deaf));

@@ -64,7 +64,7 @@ struct Foqs {
     server: Process,
 }
 
-/// What producers and consumers share.
+/// State that producers and consumers share.
 struct Queue {
     shards: Vec<Arc<Shard>>,
     topics: Vec<Topic>,

@@ -57,7 +57,7 @@ pub struct Delivered {
     pub payload: Bytes,
 }
 
-/// What an OK to an enqueue means.
+/// Meaning of an OK to an enqueue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// The item is on disk.
@@ -98,7 +98,7 @@ pub struct ProcessRole {
 /// A running queue, which is empty at first. Dropping it stops its processes and removes its data.
 #[async_trait]
 pub trait System: Send + Sync {
-    /// What an OK to an enqueue means.
+    /// Returns the meaning of an OK to an enqueue.
     fn durability(&self) -> Durability;
 
     /// The order in which items are delivered.

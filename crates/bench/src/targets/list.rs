@@ -18,7 +18,7 @@ use Bound::{Above, AtLeast, AtMost, Below};
 /// A comparison and the targets that it decides.
 #[derive(Debug)]
 pub struct Section {
-    /// What is compared.
+    /// The comparison to run.
     pub comparison: Comparison,
     /// The targets.
     pub targets: Vec<Target>,

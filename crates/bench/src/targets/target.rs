@@ -12,7 +12,7 @@ use crate::{
 pub struct Target {
     /// The target as text, starting with the title of the comparison.
     pub title: String,
-    /// What is measured.
+    /// The measure.
     pub measure: Measure,
     /// Unit of the measured value; empty for ratios.
     pub unit: &'static str,
@@ -20,7 +20,7 @@ pub struct Target {
     pub bound: Option<Bound>,
 }
 
-/// What a target measures. Candidates are identified by their labels.
+/// Measure of a target. Candidates are identified by their labels.
 #[derive(Debug, Clone)]
 pub enum Measure {
     /// A metric of one candidate.

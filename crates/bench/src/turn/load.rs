@@ -1,4 +1,4 @@
-//! What a node holds while a turn is measured: polls that wait, and enqueues that are queued.
+//! Load of a node while a turn is measured: polls that wait, and enqueues that are queued.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::{task::JoinHandle, time::sleep};
 
 /// Tenants of the polls and of the queued enqueues. One tenant alone may not have so many.
 const TENANTS: usize = 16;
-/// What an enqueue is charged with while it waits.
+/// Bytes that an enqueue is charged with while it waits.
 const ADMITTED_BYTES: usize = 256;
 /// The topic for which polls wait, of each tenant.
 pub const WAITED_FOR: &str = "waited-for";
@@ -19,7 +19,7 @@ pub fn tenant(number: usize) -> Namespace {
     format!("tenant-{:02}", number % TENANTS).as_str().into()
 }
 
-/// So many consumers wait for items, and wait again when they have one.
+/// Starts consumers that wait for items, and wait again when they have one.
 pub async fn park(engine: &Engine, polls: usize) -> anyhow::Result<Vec<JoinHandle<()>>> {
     let consumer = |number| {
         let (engine, namespace) = (engine.clone(), tenant(number));
@@ -50,7 +50,7 @@ pub async fn park(engine: &Engine, polls: usize) -> anyhow::Result<Vec<JoinHandl
     Ok(consumers)
 }
 
-/// So many single enqueues wait for their commits: at `shard`, or wherever the engine puts them.
+/// Starts single enqueues that wait for their commits: at `shard`, or wherever the engine puts them.
 pub async fn queue(
     engine: &Engine,
     enqueues: usize,

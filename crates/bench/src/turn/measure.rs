@@ -29,7 +29,7 @@ const BUSY_AT_REST: Duration = Duration::from_millis(2);
 /// How often a node is looked at until it is at rest.
 const LOOK_EVERY: Duration = Duration::from_millis(30);
 
-/// What a node holds.
+/// Load of a node.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
     /// Shards, each on a server of its own.
@@ -54,7 +54,7 @@ impl Default for Setup {
     }
 }
 
-/// What was measured.
+/// Measurements at a point.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
     /// Time in turns for each enqueue; zero where none was measured.

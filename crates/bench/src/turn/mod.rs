@@ -1,6 +1,6 @@
-//! What a turn of the engine's event loop costs, over a store that does nothing: against the numbers of
-//! shards, topics, waiting polls, queued enqueues and open leases. One axis is varied at a time, and one
-//! node has much of everything.
+//! Cost of a turn of the engine's event loop, over a store that does nothing: against the numbers of shards,
+//! topics, waiting polls, queued enqueues and open leases. One axis is varied at a time, and one node has
+//! much of everything.
 //!
 //! The clock is the CPU time of the measuring thread. A point that misses a target is measured again, and
 //! of each figure the lowest counts: what the engine does at a point, it does in every round. So other
@@ -25,7 +25,7 @@ const FLAT_FACTOR: u32 = 2;
 /// How often a point is measured that misses a target.
 const ROUNDS_MAX: usize = 3;
 
-/// What is varied, and its points with their names.
+/// Figure that is varied, and its points with their names.
 type Axis = (&'static str, Vec<(String, Setup)>);
 
 /// The points that are measured.
@@ -112,7 +112,7 @@ async fn measure_axis(axis: &str, setups: Vec<(String, Setup)>) -> anyhow::Resul
     Ok(points)
 }
 
-/// What an enqueue costs where it is cheapest.
+/// Returns the cost of an enqueue where it is cheapest.
 fn cheapest(points: &[Point]) -> Duration {
     points.iter().map(|point| point.measured.per_enqueue).min().unwrap_or_default()
 }

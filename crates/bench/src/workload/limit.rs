@@ -1,4 +1,4 @@
-//! What makes workers wait or stop.
+//! Flags and limits that make workers stop or wait.
 
 use std::sync::{
     Arc,

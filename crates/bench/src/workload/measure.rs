@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use super::state::RunState;
 use crate::{load::Phases, system::System, times::now, usage::Usage};
 
-/// What a closed loop did in the measured phase of a run.
+/// Work of a closed loop in the measured phase of a run.
 #[derive(Debug)]
 pub struct Measured {
     /// Items that were acked.

@@ -1,4 +1,4 @@
-//! What all workers of a run share.
+//! State that all workers of a run share.
 
 use std::sync::{
     Arc, OnceLock,
@@ -8,10 +8,10 @@ use std::sync::{
 use super::limit::{InFlightLimit, StopFlag};
 use crate::{delivery_check::DeliveryCheck, load::Load, payload::Payloads};
 
-/// What all workers of a run share.
+/// State that all workers of a run share.
 #[derive(Debug)]
 pub struct RunState {
-    /// What the workers do.
+    /// The work of the workers.
     pub load: Load,
     /// Records what was enqueued and checks what is delivered.
     pub delivery_check: DeliveryCheck,

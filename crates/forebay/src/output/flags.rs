@@ -72,7 +72,7 @@ pub struct Look {
 }
 
 impl Look {
-    /// What cells depend on.
+    /// Returns the style of cells.
     pub fn style(&self) -> Style {
         Style::new(self.time, self.has_color())
     }

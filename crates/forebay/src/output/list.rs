@@ -18,7 +18,7 @@ pub struct Column<T> {
     head: &'static str,
     /// Only `wide` shows it.
     wide: bool,
-    /// What it shows of an entry.
+    /// Makes its cell of an entry.
     cell: fn(&T, &Style) -> Cell,
 }
 
@@ -34,7 +34,7 @@ impl<T> Column<T> {
     }
 }
 
-/// What can be an entry of a list.
+/// Entry of a list.
 pub trait Row: Sized + 'static {
     /// The columns of its table.
     const COLUMNS: &'static [Column<Self>];

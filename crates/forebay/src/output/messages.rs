@@ -1,4 +1,4 @@
-//! What the client returns, as the messages that it came in.
+//! Results of the client, as the messages that they came in.
 
 use forebay_client::{ActiveTopic, Dequeued, Enqueued, Error, Nacked, Timestamp};
 use forebay_proto::{time::to_timestamp, v1};

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 
 use super::{text::visible, time::Style};
 
-/// What a cell says of its content, as colour.
+/// Meaning of a cell's content, as colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
     /// Nothing.
@@ -33,7 +33,7 @@ impl Tone {
 /// One cell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cell {
-    /// What it shows. It has no control characters.
+    /// Its text. It has no control characters.
     text: String,
     /// Its colour.
     tone: Tone,

@@ -16,7 +16,7 @@ pub struct Json<'a>(pub &'a Value);
 impl fmt::Display for Json<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = if f.alternate() { format!("{:#}", self.0) } else { self.0.to_string() };
-        // Those below the blank are escaped already, but for ends of lines between values.
+        // Characters below the blank are escaped already, but for ends of lines between values.
         text.chars().try_for_each(|c| match c > '~' && is_hidden(c) {
             true => c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(f, "\\u{unit:04x}")),
             false => fmt::Write::write_char(f, c),

@@ -18,7 +18,7 @@ pub enum TimeForm {
     Unix,
 }
 
-/// What cells depend on beside their values.
+/// Style of cells: all that they depend on beside their values.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     /// How times are shown.

@@ -1,5 +1,5 @@
-//! What all verbs share that change many items: the flags, the question before it, and what is shown while
-//! the operation runs.
+//! Parts that all verbs share that change many items: the flags, the question before it, and the progress
+//! that is shown while the operation runs.
 
 use std::{
     collections::BTreeSet,

@@ -30,7 +30,7 @@ pub struct Change {
     quiet: bool,
 }
 
-/// Who makes a change.
+/// Maker of a change.
 pub enum By {
     /// This program, in the catalog of a configuration.
     Config(Box<Config>),
@@ -39,7 +39,7 @@ pub enum By {
 }
 
 impl Change {
-    /// Who makes the change.
+    /// Returns the maker of the change.
     pub async fn by(&self) -> Result<By, Failure> {
         match &self.config {
             Some(path) => Ok(By::Config(Box::new(Config::load(path, Vec::new())?))),

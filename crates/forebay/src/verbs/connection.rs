@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// How long an address may not answer at all.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// What to do about a server that is not there.
+/// Advice about a server that is not there.
 const NOBODY: &str = "; start one (try `forebay dev`), or name another with --addr or FOREBAY_ADDR";
 
 /// The servers, and how patiently they are called.

@@ -57,7 +57,7 @@ impl Dev {
     pub async fn run(self) -> Result<(), Failure> {
         let signals = ShutdownSignals::listen()?;
         let folder = &self.data_dir;
-        // What is queued is nobody else's. A folder that is there may have other uses.
+        // The queue is private to this account. A folder that is there may have other uses.
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)

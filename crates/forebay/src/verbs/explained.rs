@@ -1,4 +1,4 @@
-//! What `forebay topic explain` and `forebay item explain` print.
+//! Output of `forebay topic explain` and `forebay item explain`.
 
 use forebay_client::v1::{Blocker, BlockerCode};
 use serde_json::Value;

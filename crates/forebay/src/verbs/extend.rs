@@ -33,7 +33,7 @@ pub struct Extend {
     receipts: Vec<String>,
 }
 
-/// What became of one receipt.
+/// Result of one receipt.
 struct Extended {
     /// The receipt.
     receipt: String,

@@ -69,13 +69,13 @@ pub fn has_ended(operation: &Operation) -> bool {
 
 /// The interrupts of whoever waits. From their beginning on they do not end the process.
 pub struct Interrupts {
-    /// Those to come.
+    /// Interrupts to come.
     signal: Signal,
     /// One came while an operation had no id yet.
     is_due: bool,
 }
 
-/// What whoever sits at the terminal wants.
+/// Wish of the user at the terminal.
 enum Wish {
     /// The operation is to end.
     Stop,
@@ -86,7 +86,7 @@ enum Wish {
 }
 
 impl Interrupts {
-    /// Those from now on.
+    /// Interrupts from now on.
     pub fn new() -> Result<Self, Failure> {
         Ok(Self { signal: signal(SignalKind::interrupt())?, is_due: false })
     }

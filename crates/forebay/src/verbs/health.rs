@@ -19,10 +19,10 @@ pub struct Health {
     /// Ask only whether the process lives, not whether it can serve
     #[arg(long)]
     alive: bool,
-    /// What is shown where there is TLS.
+    /// TLS, if the node uses it.
     #[command(flatten)]
     tls: TlsFlags,
-    /// What is shown where nodes ask for credentials.
+    /// Credentials, if nodes ask for them.
     #[command(flatten)]
     token: TokenFlags,
 }

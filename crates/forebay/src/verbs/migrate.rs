@@ -60,7 +60,7 @@ impl Migrate {
     }
 }
 
-/// What became of a schema.
+/// Tells the result for a schema.
 fn done(applied: &[u32]) -> String {
     if applied.is_empty() {
         return "up to date".to_owned();

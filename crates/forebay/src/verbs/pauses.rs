@@ -1,4 +1,4 @@
-//! What `topic pause`, `topic resume`, `namespace pause` and `namespace resume` share.
+//! Parts that `topic pause`, `topic resume`, `namespace pause` and `namespace resume` share.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub struct Pausing {
     /// Output format.
     #[command(flatten)]
     format: Format,
-    /// What is paused: new items, deliveries, or both
+    /// Side that is paused: new items, deliveries, or both
     #[arg(long, value_enum, default_value = "both")]
     side: Sides,
     /// End the pause after so long, as in 2h
@@ -98,10 +98,10 @@ pub struct Resuming {
     /// Output format.
     #[command(flatten)]
     format: Format,
-    /// What goes on: new items, deliveries, or both
+    /// Side that goes on: new items, deliveries, or both
     #[arg(long, value_enum, default_value = "both")]
     side: Sides,
-    /// What all changes share.
+    /// Flags that all changes share.
     #[command(flatten)]
     note: Note,
 }

@@ -1,5 +1,5 @@
-//! What `topic delete` and `namespace delete` share: the settings and pauses that were removed, and
-//! what becomes of items.
+//! Parts that `topic delete` and `namespace delete` share: the table of the settings and pauses that were
+//! removed, and the flags for items.
 
 use std::io::{self, IsTerminal as _};
 
@@ -12,7 +12,7 @@ use crate::{
     output::{Style, Table},
 };
 
-/// What becomes of items.
+/// Flags for items.
 #[derive(Args)]
 pub struct Force {
     /// Remove its items too, wherever they are, dead letters included: an operation does it
@@ -37,7 +37,7 @@ impl Force {
     }
 }
 
-/// What was there, for people, and the operations that remove items.
+/// Returns the table of the removed settings and pauses, for people, with the operations that remove items.
 pub fn table(
     title: &'static str,
     name: &str,

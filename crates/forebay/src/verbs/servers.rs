@@ -36,10 +36,10 @@ pub struct Servers {
     /// The namespace of the call [default: default]
     #[arg(long, env = "FOREBAY_NAMESPACE", value_name = "NAME", help_heading = "Server")]
     namespace: Option<String>,
-    /// What is shown where there is TLS.
+    /// TLS, if the servers use it.
     #[command(flatten)]
     tls: TlsFlags,
-    /// What is shown where nodes ask for credentials.
+    /// Credentials, if nodes ask for them.
     #[command(flatten)]
     token: TokenFlags,
     /// Log to stderr what the client does
@@ -62,17 +62,17 @@ impl Servers {
         self.namespace.clone()
     }
 
-    /// What is shown where there is TLS.
+    /// Returns the settings of TLS.
     pub fn tls(&self) -> Result<TlsConfig, Failure> {
         self.tls.or(&self.context()?).config()
     }
 
-    /// What is shown where nodes ask for credentials.
+    /// Returns the credentials for nodes that ask for them.
     pub fn token(&self) -> Result<Option<Token>, Failure> {
         self.token.or(&self.context()?).token()
     }
 
-    /// What a client needs to know.
+    /// Returns the configuration of a client.
     pub fn config(&self) -> Result<ClientConfig, Failure> {
         if self.verbose {
             log::start_verbose();
@@ -95,8 +95,8 @@ impl Servers {
         Ok(if addrs.is_empty() { vec![DEFAULT_ADDR.to_owned()] } else { addrs })
     }
 
-    /// What holds where no flag and no variable says anything. The credentials of the current context are
-    /// not for other servers than its own.
+    /// Returns the values that hold where no flag and no variable gives one. The credentials of the current
+    /// context are not for other servers than its own.
     fn context(&self) -> Result<Context, Failure> {
         match &self.context {
             None if !self.addr.is_empty() => Ok(Context::default()),

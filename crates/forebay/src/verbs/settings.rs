@@ -1,4 +1,4 @@
-//! What `topic put` and `namespace put` share: the flags of settings, and how settings are shown.
+//! Parts that `topic put` and `namespace put` share: the flags of settings, and how settings are shown.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use forebay_proto::time::{from_duration, to_duration};
 
 use crate::{failure::Failure, output::Table};
 
-/// What a flag says of a setting.
+/// Value of a setting in a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Given<T> {
     /// It is not set any more.

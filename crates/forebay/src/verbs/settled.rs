@@ -8,7 +8,7 @@ use crate::{
     output::{self, Cell, Column, Format, List, Row, Style, Tone},
 };
 
-/// What became of one receipt.
+/// Result of one receipt.
 struct Settled {
     /// The receipt.
     receipt: String,

@@ -7,7 +7,7 @@ use forebay_client::{Error, Tls, TlsConfig};
 
 use crate::{contexts::Context, failure::Failure};
 
-/// Whom to believe, and what to show, at `https://` addresses.
+/// Authorities to believe, and the certificate to show, at `https://` addresses.
 #[derive(Args, Default)]
 pub struct TlsFlags {
     /// The authorities of servers' certificates, as PEM; by default those of the system
@@ -19,7 +19,7 @@ pub struct TlsFlags {
     /// The key of --cert, as PEM
     #[arg(long, env = "FOREBAY_KEY", value_name = "FILE", help_heading = "Server", requires = "cert")]
     key: Option<PathBuf>,
-    /// What servers' certificates are for, where that is not the host of their address
+    /// The name that servers' certificates are for, where that is not the host of their address
     #[arg(long, env = "FOREBAY_SERVER_NAME", value_name = "NAME", help_heading = "Server")]
     server_name: Option<String>,
 }

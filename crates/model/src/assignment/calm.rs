@@ -2,13 +2,13 @@
 
 use super::{Scenario, State};
 
-/// So many rounds are enough: each moves two shards of a node at least, and takes half a minute.
+/// Rounds that are enough: each moves two shards of a node at least, and takes half a minute.
 const ROUNDS: usize = 12;
 
 impl State {
     /// Plays the end.
     pub(super) fn end(&mut self, scenario: &Scenario) {
-        // What was planned before is written first, in any case.
+        // Drafts from before are written first, in any case.
         let drafts: Vec<_> = self.drafts.iter_mut().filter_map(Option::take).collect();
         drafts.into_iter().for_each(|draft| self.write(scenario, draft));
         self.settled = false;
@@ -28,7 +28,7 @@ impl State {
         self.over = true;
     }
 
-    /// What an operator was told is done stays so, as long as the node lives.
+    /// Pins that an operator was told are done stay so, as long as the node lives.
     pub(super) fn keeps_pins(&self) -> bool {
         let stays = |(shard, node): &(usize, usize)| {
             !self.catalog.alive[*node] || self.catalog.homes[*shard] == Some((*node, true))

@@ -22,7 +22,7 @@ pub struct Catalog {
     pub joined: Vec<u8>,
 }
 
-/// What a node is about to write.
+/// Assignment that a node is about to write.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Draft {
     /// The version that it was made from.

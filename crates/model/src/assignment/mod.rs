@@ -16,7 +16,7 @@ use stateright::{Model, Property};
 use self::catalog::{Catalog, Draft, at, name};
 use crate::Mistake;
 
-/// What a check begins with, and what bounds it.
+/// Beginning and bounds of a check.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// Nodes that are there at first.
@@ -42,13 +42,13 @@ pub struct State {
     now: u8,
     /// The catalog.
     catalog: Catalog,
-    /// Who owns each shard.
+    /// Owner of each shard.
     owners: Vec<Option<usize>>,
-    /// What each node is about to write.
+    /// Draft that each node is about to write.
     drafts: Vec<Option<Draft>>,
     /// How many nodes may still die.
     deaths: u8,
-    /// What operators were told is done: shard and node.
+    /// Pins that operators were told are done: shard and node.
     pins: Vec<(usize, usize)>,
     /// Changes were written to an assignment that they were not made from.
     mixed: bool,
@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    /// What a node would write that has just read the catalog.
+    /// Returns the draft of a node that has just read the catalog.
     fn draft(&self) -> Option<Draft> {
         let moves: BTreeMap<ShardId, Option<Home>> = changes(&plan(&self.view()));
         let node = |name: &NodeName| catalog::node(name);

@@ -1,4 +1,4 @@
-//! What can happen next, and what comes of it.
+//! Actions that can happen next, and the states that come of them.
 
 use forebay_engine::claim::Denied;
 
@@ -81,7 +81,7 @@ pub(super) fn list(scenario: &Scenario, state: &State, actions: &mut Vec<Action>
     assert!(!actions.is_empty(), "no way ends before its end: {state:#?}");
 }
 
-/// What a node can do.
+/// Adds the actions of a node.
 fn of_node(scenario: &Scenario, state: &State, node: usize, actions: &mut Vec<Action>) {
     let State { nodes, operations, left, told, home, .. } = state;
     let has =
@@ -128,7 +128,7 @@ fn of_node(scenario: &Scenario, state: &State, node: usize, actions: &mut Vec<Ac
     }
 }
 
-/// What can become of an operation.
+/// Adds the possible ends of an operation.
 fn of_operation(state: &State, index: usize, actions: &mut Vec<Action>) {
     let operation = &state.operations[index];
     if state.can_apply(operation) {
@@ -149,7 +149,7 @@ fn of_operation(state: &State, index: usize, actions: &mut Vec<Action>) {
     }
 }
 
-/// What can go wrong, and right again.
+/// Adds the faults, and their ends.
 fn faults(state: &State, actions: &mut Vec<Action>) {
     let State { nodes, left, slow, home, before, .. } = state;
     for (index, node) in nodes.iter().enumerate() {
@@ -171,7 +171,7 @@ fn faults(state: &State, actions: &mut Vec<Action>) {
     actions.extend((left.forgets > 0 && before.is_some()).then_some(Action::Forget));
 }
 
-/// What comes of an action. `None`: nothing that another action does not bring too.
+/// Returns the state after an action. `None`: another action brings the same.
 pub(super) fn done(scenario: &Scenario, last: &State, action: Action) -> Option<State> {
     let mut step = Step { scenario, state: last.clone() };
     match action {

@@ -6,8 +6,8 @@ use super::{
     state::{Role, State},
 };
 
-/// So many ticks without faults are enough for a shard to be served: a candidate waits for a lease of three,
-/// a successor that does not come for two, and the longest load takes four.
+/// Ticks without faults that are enough for a shard to be served: a candidate waits for a lease of three, a
+/// successor that does not come for two, and the longest load takes four.
 const TICKS: u8 = 14;
 
 impl Step<'_> {
@@ -17,7 +17,7 @@ impl Step<'_> {
         self.state.nodes.iter_mut().for_each(|node| node.paused = false);
         self.state.operations.retain(|it| !it.orphan);
         self.be_fast();
-        // What is left are questions that came to no end.
+        // The rest are questions that came to no end.
         while !self.state.operations.is_empty() {
             self.give_up(0);
             self.state.operations.retain(|it| !it.orphan);

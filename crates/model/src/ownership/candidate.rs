@@ -14,10 +14,10 @@ use super::{
     state::Role,
 };
 
-/// So many ticks a candidate remembers that the server was slow.
+/// Ticks in which a candidate remembers that the server was slow.
 const SLOW_REMEMBERED: u8 = 6;
 
-/// What of an attempt is delayed.
+/// Part of an attempt that is delayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delayed {
     /// Nothing.

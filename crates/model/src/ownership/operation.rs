@@ -14,12 +14,12 @@ use super::{
     state::{Role, State},
 };
 
-/// So many ticks a commit takes while the server is slow.
+/// Ticks that a commit takes while the server is slow.
 const SLOW_COMMIT: u8 = 4;
 
 /// A step from one state to the next.
 pub(super) struct Step<'a> {
-    /// What bounds the model.
+    /// Bounds of the model.
     pub scenario: &'a Scenario,
     /// The state.
     pub state: State,
@@ -120,7 +120,7 @@ impl Step<'_> {
         }
     }
 
-    /// What a node says to a candidate. `server_slow`: so it is for that one.
+    /// Returns a node's answer to a candidate. `server_slow`: so it is for that one.
     fn asked(&mut self, to: usize, tenure: Tenure, server_slow: bool) -> OwnerAnswer {
         if !self.state.runs(to) {
             return OwnerAnswer::Silent;
@@ -141,11 +141,11 @@ impl Step<'_> {
         OwnerAnswer::Resigned
     }
 
-    /// What a node had under way is over for it. `role`: what it does now.
+    /// Gives up a node's operations under way: they are over for it. `role`: its role now.
     pub fn leave_behind(&mut self, node: usize, role: Role) {
         self.state.nodes[node].role = role;
         self.state.operations.iter_mut().filter(|it| it.node == node).for_each(|it| it.orphan = true);
-        // What took effect and has no listener is nothing any more.
+        // An operation that took effect and has no listener is dropped.
         self.state.operations.retain(|it| !it.orphan || it.effect.is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What must hold in every state.
+//! Properties that must hold in every state.
 
 use stateright::Property;
 
@@ -9,7 +9,7 @@ use super::{
 
 type Check = fn(&Scenario, &State) -> bool;
 
-/// What must hold at each moment.
+/// Properties that must hold at each moment.
 const SAFE: [(&str, Check); 5] = [
     ("a batch that was answered OK is stored", stays_ok),
     ("a batch of which nothing happened is never stored", stays_refused),
@@ -63,7 +63,7 @@ fn trusts_rightly(scenario: &Scenario, state: &State) -> bool {
         let is_owner = node.owner().is_some_and(|owner| owner.tenure == state.rows.tenure());
         is_owner && !state.rows.seen.address.is_empty()
     };
-    // What it was told of its claim is forgotten by the server.
+    // The server may have forgotten the claim of which it told the node.
     let forgets = scenario.faults.forgets > 0;
     forgets || state.nodes.iter().filter(|node| answers_from_memory(state, node)).all(owns)
 }

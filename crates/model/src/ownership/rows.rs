@@ -16,7 +16,7 @@ pub struct Tenure {
 /// A shard's rows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Rows {
-    /// What any process can see of them.
+    /// Observation of them that any process can make.
     pub seen: Observation,
     /// The batches that were stored, one bit a call.
     pub stored: u8,
@@ -36,7 +36,7 @@ impl Rows {
         Fence { epoch, incarnation, batch, marks }
     }
 
-    /// Who owns the shard, whether it has been released or not.
+    /// Returns the owner's tenure of the shard, whether it has been released or not.
     pub fn tenure(&self) -> Tenure {
         Tenure { epoch: self.seen.epoch, incarnation: self.seen.incarnation }
     }

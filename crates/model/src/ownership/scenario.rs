@@ -1,4 +1,4 @@
-//! What a check begins with, and what bounds it.
+//! Beginning and bounds of a check.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub struct Faults {
     pub forgets: u8,
 }
 
-/// What a check begins with, and what bounds it.
+/// Beginning and bounds of a check.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// How long a shard stays a node's own without a renewal, in ticks, node by node.
@@ -46,7 +46,7 @@ pub struct Scenario {
     pub load: u8,
     /// How many batches may be sent.
     pub calls: u8,
-    /// What may happen.
+    /// Faults that may happen.
     pub faults: Faults,
     /// Until this tick.
     pub faults_until: u8,

@@ -1,4 +1,4 @@
-//! What is on its way: operations of the store, and questions between nodes.
+//! Messages on their way: operations of the store, and questions between nodes.
 
 use forebay_engine::OwnerAnswer;
 use forebay_store::Observation;
@@ -11,17 +11,17 @@ use super::rows::Tenure;
 pub struct Operation {
     /// By which node.
     pub node: usize,
-    /// What.
+    /// Its kind.
     pub kind: Kind,
     /// When.
     pub sent: u8,
-    /// What came of it, once it has taken effect.
+    /// Its effect, once there is one.
     pub effect: Option<Effect>,
     /// Nobody waits for its answer any more.
     pub orphan: bool,
 }
 
-/// What was sent.
+/// Kind of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A renewal.
@@ -36,14 +36,14 @@ pub enum Kind {
     Ask(usize, Tenure, bool),
 }
 
-/// What came of an operation.
+/// Effect of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// It was done, or the fence has moved.
     Done(bool),
     /// The shard was taken over, at this batch, or has changed since it was seen.
     Taken(Option<(Tenure, u64)>),
-    /// What the owner said.
+    /// The owner gave this answer.
     Said(OwnerAnswer),
 }
 

@@ -21,15 +21,15 @@ pub struct State {
     pub before: Option<Rows>,
     /// The nodes.
     pub nodes: Vec<Node>,
-    /// What is under way.
+    /// Operations under way.
     pub operations: Vec<Operation>,
-    /// What may still happen.
+    /// Faults that may still happen.
     pub left: Faults,
     /// The server takes two seconds a commit.
     pub slow: bool,
     /// The node that is to own the shard, if it is for one at a time.
     pub home: usize,
-    /// What the caller of each batch was told.
+    /// Answer to the caller of each batch.
     pub told: Vec<Told>,
     /// Which node has told a candidate that it does not own the shard in which tenure.
     pub denied: Vec<(usize, Tenure)>,
@@ -41,7 +41,7 @@ pub struct State {
     pub broken: Option<&'static str>,
 }
 
-/// What a caller was told.
+/// Answer to a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Told {
     /// Nothing yet.
@@ -63,15 +63,15 @@ pub struct Node {
     pub paused: bool,
     /// The shard's home as far as it knows: see [`State::home`].
     pub home: usize,
-    /// What it does.
+    /// Its role.
     pub role: Role,
-    /// What it saw of the shard.
+    /// The shard as it saw it.
     pub watch: Option<Watch>,
     /// The epoch in which it served the shard last, unless it has released it.
     pub served_last: Option<u64>,
     /// In which tick a look was slow last.
     pub slow_look: Option<u8>,
-    /// What it told candidates.
+    /// Denials that it gave candidates.
     pub denied: Denied,
     /// It has looked at the shard in this tick.
     pub looked: bool,
@@ -79,7 +79,7 @@ pub struct Node {
     pub renewed: bool,
 }
 
-/// What a node does with the shard.
+/// Role of a node for the shard.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Role {
     /// It looks at it.
@@ -103,7 +103,7 @@ pub enum Role {
     Owns(Owner),
 }
 
-/// What an owner knows.
+/// Knowledge of an owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Owner {
     /// The tenure.
@@ -185,7 +185,7 @@ impl State {
 }
 
 impl Node {
-    /// What it owns, as far as it knows.
+    /// Returns its state as the owner, if it owns the shard as far as it knows.
     pub(super) fn owner(&self) -> Option<&Owner> {
         match &self.role {
             Role::Owns(owner) => Some(owner),

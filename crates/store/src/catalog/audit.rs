@@ -158,9 +158,9 @@ impl Call for ReadAudit<'_> {
 
 /// Deletes old records, so many at most.
 pub(super) struct SweepAudit {
-    /// Those of calls before this time.
+    /// Records of calls before this time are deleted.
     pub(super) before: Timestamp,
-    /// So many at most.
+    /// At most this many records are deleted.
     pub(super) most: u32,
 }
 

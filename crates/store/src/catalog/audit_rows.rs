@@ -1,4 +1,4 @@
-//! What the table of audit records contains.
+//! Rows of the table of audit records.
 
 use std::fmt;
 
@@ -52,7 +52,7 @@ pub enum PrincipalKind {
     Unknown(i64),
 }
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AuditOutcome {
     /// It was about to be made. Nothing is known of its end.
@@ -84,13 +84,13 @@ pub struct AuditRecord {
     pub method: String,
     /// The tenant that it names, up to 255 bytes. Empty: none.
     pub namespace: String,
-    /// What it is about, up to 255 bytes.
+    /// Name of its target, up to 255 bytes.
     pub target: String,
     /// Why, in the words of the caller, up to 1 KiB.
     pub reason: String,
     /// The rest of the request, up to 1 KiB.
     pub summary: String,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: AuditOutcome,
     /// The reason of the error if it failed, up to 64 bytes.
     pub failure: String,
@@ -105,11 +105,11 @@ pub struct AuditRecord {
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEnd {
-    /// What became of it.
+    /// Its outcome.
     pub outcome: AuditOutcome,
     /// The reason of the error if it failed.
     pub failure: String,
-    /// What it was about, if only its end tells. Empty: as before.
+    /// Its target, if only its end tells. Empty: as before.
     pub target: String,
     /// The operation that it began.
     pub operation_id: String,
@@ -120,11 +120,11 @@ pub struct AuditEnd {
 /// Which records are read, the latest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditQuery {
-    /// Those of this tenant. `None`: of all, and of none.
+    /// Only records of this tenant. `None`: of all, and of none.
     pub namespace: Option<String>,
-    /// Those with this id or a higher one.
+    /// Only records with this id or a higher one.
     pub from: AuditId,
-    /// Those with a lower id than this.
+    /// Only records with a lower id than this.
     pub before: AuditId,
     /// At most so many.
     pub limit: u32,

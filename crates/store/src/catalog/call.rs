@@ -1,4 +1,4 @@
-//! What runs on a connection to a catalog: a read, a single statement, or a transaction.
+//! Calls that run on a connection to a catalog: a read, a single statement, or a transaction.
 
 use async_trait::async_trait;
 
@@ -11,7 +11,7 @@ use crate::{
 /// Something to run on a connection.
 #[async_trait]
 pub(super) trait Call: Send + Sync {
-    /// What it returns.
+    /// The value that it returns.
     type Answer: Send;
     /// Runs it. After a failure the connection is dropped.
     async fn run(&self, session: &mut dyn CatalogSession) -> Result<Self::Answer, Failure>;
@@ -44,7 +44,7 @@ pub(super) enum End<T> {
 /// The statements of a transaction.
 #[async_trait]
 pub(super) trait Change: Send + Sync {
-    /// What it returns.
+    /// The value that it returns.
     type Answer: Send;
     /// Whether it may be made again, though it may have been made already.
     const REPEATABLE: bool = false;

@@ -25,7 +25,7 @@ const REPEATS_MAX: u32 = 5;
 /// Opens connections to a catalog.
 #[async_trait]
 pub(crate) trait Connector: Send + Sync + 'static {
-    /// What it opens.
+    /// The connection that it opens.
     type Session: CatalogSession;
     /// Opens a connection.
     async fn connect(&self) -> Result<Self::Session, StoreError>;

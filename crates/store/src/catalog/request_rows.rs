@@ -1,4 +1,4 @@
-//! What the table of calls with a request id contains.
+//! Rows of the table of calls with a request id.
 
 use forebay_types::Timestamp;
 
@@ -17,7 +17,7 @@ pub struct NewRequest {
     pub forget_before: Timestamp,
 }
 
-/// What is known of the calls under an id.
+/// State of the calls under an id, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestFound {
     /// This one is to be made: it is the first, or all others are over without an answer.

@@ -94,9 +94,9 @@ impl Call for EndRequest<'_> {
 
 /// Deletes old calls, so many at most, and those that began at the same moment as the last of them.
 pub(super) struct SweepRequests {
-    /// Those that began before this time.
+    /// Calls are deleted that began before this time.
     pub(super) before: Timestamp,
-    /// So many at most.
+    /// At most this many calls are deleted.
     pub(super) most: u32,
 }
 

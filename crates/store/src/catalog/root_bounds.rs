@@ -19,7 +19,7 @@ pub struct RootBounds {
 }
 
 impl RootBounds {
-    /// What a catalog holds.
+    /// Bounds of a catalog.
     pub const DEFAULT: Self =
         Self { per_root: 2_000, in_all: 10_000, for_operators: 1_000, for_few: (1_000, 10) };
 

@@ -1,4 +1,4 @@
-//! What a catalog's tables contain.
+//! Rows of a catalog's tables.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -22,7 +22,7 @@ pub struct Versions {
     pub policies: u64,
 }
 
-/// What operators want of a shard.
+/// State of a shard that operators wish for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CatalogShardState {
     /// It takes new items.
@@ -50,11 +50,11 @@ pub struct CatalogShard {
     pub id: ShardId,
     /// Where it is, without a password.
     pub url: String,
-    /// What operators want of it.
+    /// The state that operators wish for.
     pub state: CatalogShardState,
 }
 
-/// What a node says of itself with every beat.
+/// Report of a node on itself, with every beat.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeReport {
     /// The database servers that it reaches, as [`Shard::server`](crate::Shard::server) names them.
@@ -86,7 +86,7 @@ pub struct CatalogNode {
     pub started_at: Option<Timestamp>,
     /// A counter that the node increments while it lives.
     pub beats: u64,
-    /// What it said with its last beat.
+    /// Report with its last beat.
     pub report: NodeReport,
 }
 
@@ -108,7 +108,7 @@ pub struct Assignment {
     pub homes: BTreeMap<ShardId, Home>,
 }
 
-/// What has changed in a catalog, as of one moment.
+/// Changes of a catalog, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogChanges {
     /// The cluster.
@@ -174,13 +174,13 @@ pub struct PolicyWish {
     pub name: TopicName,
     /// The version of the row from which it was made. 0: there was none.
     pub from_version: u64,
-    /// What is wanted. Nothing removes the policy.
+    /// The policy to write. Nothing removes the policy.
     pub policy: Policy,
     /// Other policies of which nothing is left since then are removed.
     pub ended_before: Timestamp,
     /// From whom the rights of its maker descend. Empty: from nobody, it is an operator.
     pub root: String,
-    /// What the table may hold.
+    /// Bounds of the table.
     pub bounds: PolicyBounds,
 }
 
@@ -191,11 +191,11 @@ pub struct SettingsWish {
     pub name: TopicName,
     /// The version of the row from which they were made. 0: there was none.
     pub from_version: u64,
-    /// What is set. Nothing removes the settings.
+    /// The settings to write. Nothing removes the settings.
     pub settings: TopicSettings,
     /// From whom the rights of its maker descend. Empty: from nobody, it is an operator.
     pub root: String,
-    /// What the table may hold.
+    /// Bounds of the table.
     pub bounds: PolicyBounds,
 }
 
@@ -216,11 +216,11 @@ pub struct SettingsDocument {
     pub namespace: Option<Namespace>,
     /// The version of the [`SettingsSnapshot`] from which they were made.
     pub from_version: u64,
-    /// What is set of each name. Nothing removes its settings.
+    /// The settings of each name. Nothing removes its settings.
     pub wanted: BTreeMap<TopicName, TopicSettings>,
     /// From whom the rights of its maker descend. Empty: from nobody, it is an operator.
     pub root: String,
-    /// What the table may hold.
+    /// Bounds of the table.
     pub bounds: PolicyBounds,
 }
 
@@ -231,7 +231,7 @@ pub struct PolicyRemoval {
     pub namespace: Namespace,
     /// Of which topic. `None`: of the namespace, and of all of its topics.
     pub topic: Option<Topic>,
-    /// What each table may hold.
+    /// Bounds of each table.
     pub bounds: PolicyBounds,
 }
 
@@ -247,8 +247,8 @@ pub struct PolicyBounds {
 }
 
 impl PolicyBounds {
-    /// What a catalog holds. A policy has 3 KiB at most and settings have 0.5 KiB, so that all of them have
-    /// 35 MiB.
+    /// Bounds of a catalog. A policy has 3 KiB at most and settings have 0.5 KiB, so that all of them have 35
+    /// MiB.
     pub const DEFAULT: Self = Self { per_namespace: 1_000, by_root: RootBounds::DEFAULT, removed: 1_000 };
 }
 

@@ -1,4 +1,4 @@
-//! What a connection to a catalog can do beyond writing.
+//! Abilities of a connection to a catalog beyond writing.
 
 use async_trait::async_trait;
 

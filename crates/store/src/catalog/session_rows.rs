@@ -1,4 +1,4 @@
-//! What the table of sessions contains.
+//! Rows of the table of sessions.
 
 use forebay_types::Timestamp;
 
@@ -27,7 +27,7 @@ pub struct SessionBounds {
 }
 
 impl SessionBounds {
-    /// What a catalog holds. A row has 92 bytes.
+    /// Bounds of a catalog. A row has 92 bytes.
     pub const DEFAULT: Self = Self { per_token: 10, in_all: 10_000 };
 }
 
@@ -40,10 +40,10 @@ pub struct NewSession {
     pub row: SessionRow,
     /// The session of the same browser before, which is removed.
     pub replaces: Option<[u8; 32]>,
-    /// Those that were made before are over, and removed.
+    /// Sessions that were made before are over, and removed.
     pub made_before: Timestamp,
-    /// Those that were not used since are over, and removed.
+    /// Sessions that were not used since are over, and removed.
     pub used_before: Timestamp,
-    /// What the table may hold.
+    /// Bounds of the table.
     pub bounds: SessionBounds,
 }

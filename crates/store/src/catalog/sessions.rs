@@ -15,7 +15,7 @@ use crate::{
 
 /// The columns, in the order of [`SessionRow`].
 const COLUMNS: &str = "id, token_id, secret, made_at, used_at";
-/// So many are removed at once where there are too many: as many as nodes may have added at one moment.
+/// Rows removed at once where there are too many: as many as nodes may have added at one moment.
 const REMOVED_AT_ONCE: i64 = 100;
 
 fn row(row: &Row) -> Result<SessionRow, StoreError> {

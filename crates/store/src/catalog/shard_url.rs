@@ -1,4 +1,4 @@
-//! What a shard's URL must be like to be kept in a catalog, where everybody with an account can read it.
+//! Rules for a shard's URL in a catalog, where everybody with an account can read it.
 
 use super::error::CatalogError;
 use crate::mysql;

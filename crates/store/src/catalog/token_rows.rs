@@ -1,4 +1,4 @@
-//! What the table of tokens contains.
+//! Rows of the table of tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,9 +19,9 @@ pub struct TokenRow {
     pub secret: [u8; 32],
     /// SHA-256 of the secret before, which holds until `overlap_ends`.
     pub older_secret: Option<[u8; 32]>,
-    /// What its holder may do, with blanks between grants. Up to 4 KiB.
+    /// Rights of its holder, with blanks between grants. Up to 4 KiB.
     pub grants: String,
-    /// Who made it. Up to 255 bytes.
+    /// Name of its maker. Up to 255 bytes.
     pub made_by: String,
     /// The id of the token that made it. Empty: none did, or it is not known.
     pub made_by_id: String,
@@ -52,12 +52,12 @@ pub struct TokenBounds {
 }
 
 impl TokenBounds {
-    /// What a catalog holds. A row has 5 KiB at most, so that all of them have 50 MiB.
+    /// Bounds of a catalog. A row has 5 KiB at most, so that all of them have 50 MiB.
     pub const DEFAULT: Self = Self { per_namespace: 1_000, by_root: RootBounds::DEFAULT };
 }
 
-/// Who makes a token. A token that an operator makes is a root. Those that its holder makes descend from it,
-/// and so do those that their holders make.
+/// Maker of a token. A token that an operator makes is a root. Tokens that its holder makes descend from it,
+/// and so do tokens that their holders make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenMaker {
     /// Somebody with `admin` in all namespaces.
@@ -80,13 +80,13 @@ impl TokenMaker {
 pub struct NewToken {
     /// The token.
     pub row: TokenRow,
-    /// Who makes it.
+    /// Its maker.
     pub maker: TokenMaker,
     /// Only while no other token with all rights is of use at this time.
     pub if_no_admin_at: Option<Timestamp>,
     /// Tokens that ended or were revoked before are deleted.
     pub forget_before: Timestamp,
-    /// What the table may hold.
+    /// Bounds of the table.
     pub bounds: TokenBounds,
 }
 

@@ -109,7 +109,7 @@ impl Call for ReadTokens {
 pub(super) struct ReadTokenPage<'a> {
     /// From this one on.
     pub(super) from: &'a str,
-    /// So many at most.
+    /// At most this many tokens are read.
     pub(super) limit: u32,
 }
 

@@ -65,8 +65,8 @@ impl Connector for MySqlCatalog {
     }
 }
 
-/// What goes before and after the queries of a snapshot. A session's own transactions are READ COMMITTED, in
-/// which each query would see a moment of its own.
+/// Statements before the queries of a snapshot. A session's own transactions are READ COMMITTED, in which
+/// each query would see a moment of its own.
 const BEFORE: [&str; 2] = [
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "/* forebay catalog */ START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",

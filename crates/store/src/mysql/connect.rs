@@ -18,7 +18,7 @@ const SHARED_TIMEOUT: Duration = Duration::from_secs(3);
 /// A statement of a migration may rebuild a table.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Writes batches. Autocommit is off.

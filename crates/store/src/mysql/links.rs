@@ -44,10 +44,10 @@ impl Link {
     }
 }
 
-/// What somebody does on a connection.
+/// Work on a connection.
 #[async_trait]
 pub(super) trait Visit: Send + Sync {
-    /// What comes of it.
+    /// Its result.
     type Answer: Send + 'static;
 
     /// Does it. May be called again after the connection was lost.

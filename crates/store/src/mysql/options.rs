@@ -27,7 +27,7 @@ pub struct MySqlOptions {
 pub enum Password {
     /// This one.
     Text(String),
-    /// What this file says when a connection is made.
+    /// The text of this file when a connection is made.
     File(PathBuf),
 }
 
@@ -103,7 +103,7 @@ pub(super) fn parse(url: &str, role: &str, options: &MySqlOptions) -> Result<Tar
         (Tls::Off, None) => parsed.ssl_mode(MySqlSslMode::Disabled),
         (_, Some(ca)) => parsed.ssl_mode(MySqlSslMode::VerifyIdentity).ssl_ca(ca),
         (Tls::Required, None) => parsed.ssl_mode(MySqlSslMode::Required),
-        // What the URL says, else if the server can.
+        // The mode in the URL, else TLS if the server can.
         (Tls::Auto, None) => parsed,
     };
     // connect.rs sets the session variables in one statement.

@@ -98,7 +98,7 @@ impl Renew {
         Err(error::other_server(&self.server, &link.identity))
     }
 
-    /// What the row of the heartbeat says of the claim.
+    /// Tells by the row of the heartbeat whether the claim is renewed.
     fn judge(&self, row: &Row) -> Result<Renewal, StoreError> {
         let found = fence::Owner { epoch: row.u64(1)?, incarnation: Incarnation(row.hash(2)?) };
         let server_time = row.optional_int(3)?.map(Timestamp::from_micros);
@@ -147,7 +147,7 @@ async fn renew(
     Ok(())
 }
 
-/// Those of the claims whose rows nobody holds.
+/// Returns the claims whose rows nobody holds.
 async fn unlocked(link: &mut Link, questions: &[Renew], claims: &[usize]) -> Result<Vec<usize>, StoreError> {
     // Each is a transaction of its own, so it holds no row when it has ended.
     let probes =

@@ -24,7 +24,7 @@ const IDENTITY: &str = "SELECT CONCAT_WS(' ' /*!80000 , @@server_uuid */ \
 pub(super) struct Server {
     /// The address and the account.
     pub(super) target: Target,
-    /// What the server answers to [`IDENTITY`].
+    /// Answer of the server to [`IDENTITY`].
     pub(super) identity: Arc<str>,
 }
 

@@ -1,4 +1,4 @@
-//! What a server's settings imply for its commits.
+//! Effects of a server's settings on its commits.
 //!
 //! Sources: MySQL 9 reference manual on `innodb_flush_log_at_trx_commit`, `innodb_doublewrite`,
 //! `innodb_flush_method`, `sync_binlog`, "Disabling redo logging" and "Semisynchronous replication"; MariaDB

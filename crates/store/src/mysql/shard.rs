@@ -36,7 +36,7 @@ pub struct MySqlShard {
     target: Target,
     /// The name of its schema.
     schema: Arc<str>,
-    /// What it has in common with other shards of its server.
+    /// State that it shares with other shards of its server.
     shared: Arc<SharedServer>,
 }
 
@@ -62,7 +62,7 @@ impl MySqlShard {
         })
     }
 
-    /// What is left in it, whoever owns it.
+    /// Counts the contents that are left in it, whoever owns it.
     pub async fn remains(&self) -> Result<Remains, StoreError> {
         self.shared.links.lend(&ReadRemains(self)).await
     }

@@ -1,5 +1,5 @@
-//! What the shards of one server have in common: looks at them and renewals of their claims cost by server,
-//! not by shard.
+//! A server that several shards share: looks at them and renewals of their claims cost by server, not by
+//! shard.
 
 use std::{
     collections::BTreeSet,
@@ -23,11 +23,11 @@ use crate::{error::StoreError, rows::Settings};
 /// The settings of a server are read once for all shards that are checked within this time.
 const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// What the shards of one server have in common.
+/// State that the shards of one server share.
 pub(super) struct SharedServer {
     /// Connections of those who look alone, and of what no other shard needs at the same moment.
     pub(super) links: Arc<Links>,
-    /// Who owns the shards.
+    /// Looks for the owners of the shards.
     pub(super) looks: Together<Look>,
     /// Renews claims.
     pub(super) renewals: Together<Renew>,
@@ -72,7 +72,7 @@ impl SharedServer {
         Ok(settings)
     }
 
-    /// What is known may be of a server that was switched off.
+    /// Forgets the looks and the settings: they may be of a server that was switched off.
     pub(super) fn forget(&self) {
         self.looks.forget();
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -39,7 +39,7 @@ impl Target {
         }
     }
 
-    /// What the file says now. `None`: there is no file.
+    /// Returns the password that the file holds now. `None`: there is no file.
     pub(super) fn password(&self) -> Option<Arc<str>> {
         self.password.as_ref().map(|file| file.now())
     }
@@ -78,7 +78,7 @@ impl Target {
 pub(super) struct PasswordFile {
     /// Where it is.
     path: PathBuf,
-    /// What it said last, and what it looked like then.
+    /// Its last text, and its stamp then.
     last: Mutex<(Option<Stamp>, Arc<str>)>,
 }
 
@@ -98,7 +98,7 @@ impl PasswordFile {
         Ok(Self { path: path.to_owned(), last: Mutex::new((stamp, read(path)?)) })
     }
 
-    /// What it says now. If it can't be read: what it said last.
+    /// Returns its text now. If it can't be read: its last text.
     fn now(&self) -> Arc<str> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = stamp(&self.path);

@@ -29,7 +29,7 @@ use tokio::{
 use super::links::{Link, Links, Visit};
 use crate::error::{ErrorClass, StoreError};
 
-/// Those who come within this time are asked for together. The tasks of a node's shards wake up at the same
+/// Questions that come within this time are asked together. The tasks of a node's shards wake up at the same
 /// time, but not in the same millisecond.
 const GATHER: Duration = Duration::from_millis(5);
 /// So long a connection is kept that nobody uses. The server would close it after 15 s.
@@ -53,7 +53,7 @@ pub(super) trait Question: Visit + Clone + 'static {
 
 /// One who waits for an answer.
 struct Waiting<Q: Question> {
-    /// What is asked.
+    /// The question.
     question: Q,
     /// Receives the answer.
     reply: oneshot::Sender<Result<Q::Answer, StoreError>>,
@@ -119,7 +119,7 @@ struct Asker<Q: Question> {
     apart: Apart,
     /// The connection for those who ask together.
     link: Option<Link>,
-    /// What is asked.
+    /// Kind of the questions.
     kind: PhantomData<Q>,
 }
 

@@ -1,8 +1,8 @@
 //! How an operation is stored, and told to other nodes.
 //!
-//! What came later than the first kinds is in the text of the filter, as `?HEX?FILTER`. A program that does
-//! not know it takes that for a filter that it does not understand: it keeps the part of its shard, changes
-//! nothing, and lets it be cancelled. It also keeps the text where it writes the row anew.
+//! Fields that came later than the first kinds are in the text of the filter, as `?HEX?FILTER`. A program
+//! that does not know them takes that for a filter that it does not understand: it keeps the part of its
+//! shard, changes nothing, and lets it be cancelled. It also keeps the text where it writes the row anew.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -23,12 +23,12 @@ enum StoredKind {
     ResetLeases,
 }
 
-/// What is stored. It never changes.
+/// Stored form of an operation. It never changes.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredSpec {
     /// Its id.
     id: OperationId,
-    /// What it does, of the first kinds.
+    /// Its kind, of the first kinds.
     kind: StoredKind,
     /// The tenant.
     namespace: String,
@@ -48,7 +48,7 @@ pub(super) struct StoredSpec {
     shards: Vec<ShardId>,
     /// The shard whose owner sees to the others.
     home: ShardId,
-    /// Who began it.
+    /// Name of the caller that began it.
     who: String,
     /// Why.
     reason: String,
@@ -56,17 +56,17 @@ pub(super) struct StoredSpec {
     started_at: Timestamp,
     /// A hash of the request that began it.
     request: [u8; 16],
-    /// What may change while it runs.
+    /// The wish, which may change while it runs.
     wish: OperationWish,
 }
 
-/// What came later. To add something, add a version and keep reading the old ones.
+/// Fields that came later. To add one, add a version and keep reading the old ones.
 #[derive(Serialize, Deserialize)]
 enum Later {
     V1 {
-        /// What it does.
+        /// Its kind.
         kind: OperationKind,
-        /// What items are to have.
+        /// Values that items are to have.
         update: Option<OperationUpdate>,
         /// Dead letters that were redriven so often are skipped.
         max_redrives: Option<u16>,
@@ -121,7 +121,7 @@ impl From<StoredSpec> for OperationSpec {
             StoredKind::Redrive => OperationKind::Redrive,
             StoredKind::ResetLeases => OperationKind::ResetLeases,
         };
-        // What a later program wrote stays in the text, which is then no filter.
+        // Fields that a later program wrote stay in the text, which is then no filter.
         let (later, filter) = match later(&stored.filter) {
             Some((later, rest)) => (later, rest.to_owned()),
             None => (Later::V1 { kind, update: None, max_redrives: None }, stored.filter),
@@ -172,8 +172,8 @@ fn later(text: &str) -> Option<(Later, &str)> {
     rest.is_empty().then_some((later, filter))
 }
 
-/// What came later of a part's progress. It follows behind the rest; programs that do not know it read no
-/// further.
+/// Fields of a part's progress that came later. They follow behind the rest; programs that do not know them
+/// read no further.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 struct LaterProgress {
     /// Why the part does not go on.

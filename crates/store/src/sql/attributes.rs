@@ -29,7 +29,7 @@ pub(crate) struct PackedAttributes {
     pub(crate) bytes: u32,
     /// Its headers.
     pub(crate) headers: Headers,
-    /// What operations did with it.
+    /// Record of the operations on it.
     #[serde(skip)]
     pub(crate) operated: Operated,
     /// For what it waits where it is scheduled. It follows behind that, if it is said.
@@ -37,8 +37,8 @@ pub(crate) struct PackedAttributes {
     pub(crate) waits: Waits,
 }
 
-/// What operations did with an item. It follows behind the rest, if there is anything: programs that do not
-/// know it read no further, and forget it where they write the column anew.
+/// Record of the operations on an item. It follows behind the rest, if there is anything: programs that do
+/// not know it read no further, and forget it where they write the column anew.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Operated {
     /// How often it was redriven.

@@ -1,7 +1,7 @@
 //! The packed column `last_failures`: failed deliveries, one behind the other, the latest first.
 //!
-//! Who ends a delivery does not know the earlier failures, and need not: the statement puts the new one
-//! before them, and cuts the column where the last five end at the latest. What lies behind five is not read.
+//! A statement that ends a delivery does not know the earlier failures, and need not: it puts the new one
+//! before them, and cuts the column where the last five end at the latest. Bytes behind five are not read.
 
 use forebay_types::Failure;
 use serde::{Deserialize, Serialize};

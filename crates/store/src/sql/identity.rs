@@ -12,7 +12,7 @@ use crate::{
     rows::ShardIdentity,
 };
 
-/// What the schema says of itself. `None`: it says nothing yet.
+/// Returns the identity that the schema holds. `None`: it holds none yet.
 pub(crate) async fn read(session: &mut dyn Session) -> Result<Option<ShardIdentity>, StoreError> {
     let statement = Statement::new("SELECT shard, cluster FROM identity WHERE id = 1", vec![]);
     let rows = match session.fetch(statement).await {

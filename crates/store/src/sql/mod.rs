@@ -1,4 +1,4 @@
-//! What MySQL and SQLite share: a batch's statements, a reader's queries, and the packed columns.
+//! Code that MySQL and SQLite share: a batch's statements, a reader's queries, and the packed columns.
 
 mod attributes;
 pub(crate) mod commit;

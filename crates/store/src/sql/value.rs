@@ -180,7 +180,7 @@ impl Row {
         }
     }
 
-    /// So many bytes.
+    /// Bytes of a fixed length.
     pub(crate) fn hash<const N: usize>(&self, column: usize) -> Result<[u8; N], StoreError> {
         let bytes = self.bytes(column)?;
         bytes.as_ref().try_into().map_err(|_| corrupt(format!("column {column} should be {N} bytes")))
@@ -214,7 +214,7 @@ impl Row {
     }
 }
 
-/// What a column has, without the bytes of callers.
+/// Kind of a column's value, without the bytes of callers.
 fn kind(value: Option<&Value>) -> String {
     match value {
         None => "not there".to_owned(),

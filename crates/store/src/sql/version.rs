@@ -32,7 +32,7 @@ const fn assert_in_order(migrations: &[Migration]) {
 /// A kind of schema on one kind of database.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schema {
-    /// What it is, for messages.
+    /// Name of the kind, for messages.
     pub(crate) what: &'static str,
     /// The command that creates or upgrades it.
     pub(crate) command: &'static str,

@@ -7,7 +7,8 @@ use std::{
     path::Path,
 };
 
-/// What SQLite and this crate make beside a database. SQLite gives its own files the mode of the database.
+/// Ends of the names of a database, and of the files that SQLite and this crate make beside it. SQLite gives
+/// its own files the mode of the database.
 const BESIDE: [&str; 4] = ["", "-wal", "-shm", ".lock"];
 /// The rights of accounts that are neither the owner's nor of its group.
 const OTHERS: u32 = 0o007;

@@ -43,7 +43,7 @@ impl SqliteShard {
 }
 
 impl SqliteShard {
-    /// What is left in it, whoever owns it.
+    /// Counts the contents that are left in it, whoever owns it.
     pub async fn remains(&self) -> Result<Remains, StoreError> {
         let mut session = SqliteSession(open::open(&self.path).await?);
         let remains = remains(&mut session, Dialect::Sqlite).await;

@@ -42,7 +42,7 @@ pub(super) struct Owner {
     pub(super) reader: Arc<dyn Reader>,
     /// The shard, as others see it.
     shard: Arc<dyn Shard>,
-    /// What was read ahead when the shard was loaded last, or taken over.
+    /// Rows that were read ahead when the shard was loaded last, or taken over.
     ahead: Mutex<ReadAhead>,
 }
 
@@ -101,7 +101,8 @@ impl Owner {
         self.try_commit(&batch).await.expect("commits");
     }
 
-    /// What a new owner loads. It is the same with what was read ahead at the last load.
+    /// Loads the shard as a new owner. The result is the same with the rows that were read ahead at the last
+    /// load.
     pub(super) async fn load(&self) -> ShardSnapshot {
         let loaded = self.reader.load(ReadAhead::default()).await.expect("loads");
         let ahead = self.shard.read_ahead().await.expect("reads ahead");

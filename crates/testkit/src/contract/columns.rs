@@ -142,13 +142,13 @@ pub async fn a_damaged_row_hides_no_other(subject: Subject) {
     assert_eq!((left.items, left.dead, left.unreadable), (4, 1, Vec::new()));
 }
 
-/// What the lists of a shard have.
+/// Contents of the lists of a shard.
 struct Read {
     /// Items and dead letters by their ids.
     items: usize,
     /// Dead letters of the topic.
     dead: usize,
-    /// Those that some list said can't be read. Lists that could say so agree.
+    /// Items that some list said can't be read. Lists that could say so agree.
     unreadable: Vec<u64>,
 }
 

@@ -32,7 +32,7 @@ pub async fn deltas_add_up(subject: Subject) {
     assert_eq!(bench.owner.load().await.topics, [with(1, counts(3, 0, 7)), with(2, counts(0, 0, 1))]);
 }
 
-/// What became of items is kept by batch, and folded with the counts. It counts from its first batch on.
+/// Tallies of items are kept by batch, and folded with the counts. A tally counts from its first batch on.
 pub async fn tallies_add_up_and_are_folded(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let one = |acked, failed| Tally { enqueued: 3, acked, failed, ..Tally::default() };
@@ -86,7 +86,7 @@ pub async fn tallies_add_up_and_are_folded(subject: Subject) {
     first.tally += one(1, 0);
     let bench = bench.succeed().await;
     let loaded = bench.owner.load().await;
-    // What was folded is read later.
+    // Tallies that were folded are read later.
     let mut rows = bench.owner.reader.tallies(TopicId(0), 9).await.expect("reads");
     assert_eq!(rows[1..], [(TopicId(2), second)]);
     rows[0].1.tally += loaded.tallies[0].1.tally;
@@ -187,7 +187,7 @@ pub async fn many_topics_are_folded(subject: Subject) {
     assert_eq!(read, topics);
 }
 
-/// What forgotten topics counted is kept by namespace, and read in pages.
+/// Tallies of forgotten topics are kept by namespace, and read in pages.
 pub async fn namespaces_keep_what_topics_counted(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let row = |namespace: &str, enqueued| {

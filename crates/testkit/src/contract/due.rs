@@ -1,4 +1,4 @@
-//! What the sweeps read.
+//! Reads of the sweeps.
 
 use forebay_store::{Checkpoint, DueItem, ItemRow, PutOff, Sweep};
 use forebay_types::{ItemAttributes, Seq, Timestamp, Waits};

@@ -1,4 +1,4 @@
-//! What operators look at.
+//! Looks of operators at a shard.
 
 use std::ops::Bound;
 
@@ -122,7 +122,7 @@ pub async fn items_are_looked_at(subject: Subject) {
     }
 }
 
-/// Those of a topic, behind a position, and no more than the limit.
+/// Dead letters of a topic, behind a position, and no more than the limit.
 pub async fn dead_letters_are_read_from_the_latest(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let mut items: Vec<ItemRow> = (1..=5).map(item).collect();

@@ -165,7 +165,7 @@ async fn walked_dead(owner: &Owner, after: (u32, i64, u64), until: i64, limit: u
     rows.into_iter().map(|row| row.item.key.seq.0).collect()
 }
 
-/// Those of all topics with the name, by topic and death, up to a time.
+/// Dead letters of all topics with the name, by topic and death, up to a time.
 pub async fn dead_letters_are_walked_over(subject: Subject) {
     let letters = [(1, 1, 30), (2, 1, 20), (3, 1, 30), (4, 2, 10), (5, 2, 99), (6, 3, 10)];
     let bench = with_dead(subject, &letters).await;

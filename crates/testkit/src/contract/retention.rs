@@ -105,7 +105,7 @@ pub async fn a_dormant_topic_goes_with_its_last_dead_letter(subject: Subject) {
     assert_eq!((loaded.topics.len(), loaded.dormant_dead), (0, 0));
 }
 
-/// What looks dormant in its row, and has later deltas, is loaded.
+/// A topic that looks dormant in its row, and has later deltas, is loaded.
 pub async fn a_topic_whose_items_are_not_folded_is_not_dormant(subject: Subject) {
     let mut bench = Bench::new(subject).await;
     let counts = |ready, dead| TopicCounts { ready, scheduled: 0, dead };

@@ -1,4 +1,4 @@
-//! What a batch changed, and what was wrong with it.
+//! Changes of a batch, and the violations in it.
 
 use std::collections::BTreeSet;
 
@@ -50,9 +50,9 @@ pub type Violation = (&'static str, String);
 /// The result of applying a batch.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
-    /// What the batch changed.
+    /// Changes of the batch.
     pub changes: Vec<Change>,
-    /// What was wrong with it.
+    /// Its violations.
     pub violations: Vec<Violation>,
     /// Items to audit afterwards.
     pub items: BTreeSet<Seq>,

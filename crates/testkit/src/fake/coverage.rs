@@ -5,7 +5,7 @@
 pub struct StoreCoverage {
     /// Commits whose answer was lost.
     pub unknown: u64,
-    /// Those of them that took effect.
+    /// Commits of these that took effect.
     pub unknown_done: u64,
     /// Take-overs while a batch of the old owner was in flight.
     pub take_over_in_flight: u64,

@@ -53,7 +53,7 @@ pub struct Committed {
     pub topics: Vec<TopicRow>,
     /// An operation released leases in it.
     pub resets: bool,
-    /// What it changed, in order.
+    /// Its changes, in order.
     pub changes: Vec<Change>,
 }
 
@@ -66,11 +66,11 @@ pub(super) struct Hanging {
     pub batch: Batch,
     /// When the engine asked for it.
     pub asked: Moment,
-    /// Who sent it.
+    /// The process that sent it.
     pub author: Author,
 }
 
-/// What is on disk while later commits are not.
+/// State on disk while later commits are not there.
 #[derive(Debug)]
 pub(super) struct OnDisk {
     /// The rows.
@@ -121,7 +121,7 @@ pub struct State {
     pub tried: Vec<Tried>,
     /// The processes that do not reach it.
     pub refuses: BTreeSet<usize>,
-    /// What an engine did that it never may.
+    /// Acts of an engine that it never may do.
     pub violations: Vec<Violation>,
     /// Which situations it met.
     pub coverage: StoreCoverage,
@@ -141,7 +141,7 @@ pub struct State {
     pub is_catalog: bool,
     /// The COMMIT that hangs, if one does.
     pub(super) hanging: Option<Hanging>,
-    /// What a restart of the server brings back: some commits are not on disk yet.
+    /// State that a restart of the server brings back: some commits are not on disk yet.
     pub(super) on_disk: Option<OnDisk>,
     /// Rows of the last batch that had one that cannot be stored, and who wrote it.
     pub(super) unsplit: Option<(Author, u64)>,

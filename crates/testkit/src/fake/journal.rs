@@ -26,7 +26,7 @@ pub struct Journal {
     start: Instant,
     /// The true time at the beginning.
     base: Timestamp,
-    /// What was recorded.
+    /// The recorded events.
     written: Mutex<Written>,
 }
 

@@ -1,4 +1,4 @@
-//! What topics counted that are forgotten, and whether all that was ever counted of a namespace is there.
+//! Tallies of forgotten topics, and whether all that was ever counted of a namespace is there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ const NAMESPACES_FEW: usize = 100;
 pub(super) type RemovedDormant = Vec<(Namespace, TopicId, i64)>;
 
 impl Tables {
-    /// What forgotten topics counted, of the first namespaces behind a name.
+    /// Returns the tallies of forgotten topics, of the first namespaces behind a name.
     pub fn namespace_tallies_behind(&self, after: &str, limit: usize) -> Vec<NamespaceTally> {
         let behind = (Bound::Excluded(Namespace::from(after)), Bound::Unbounded);
         self.namespace_tallies.range(behind).take(limit).map(|(_, row)| row.clone()).collect()
@@ -40,7 +40,7 @@ impl Tables {
         done: &mut Applied,
     ) {
         for (namespace, topic, count) in removed_dormant {
-            // What a namespace counted before it was deleted is gone, and so is what goes of that.
+            // The tally of a namespace before it was deleted is gone, and so are later losses of that.
             let row = self.namespace_tallies.get(namespace).filter(|row| *topic > row.deleted_through);
             if row.is_some_and(|row| row.tally.is_some()) {
                 self.totals.entry(namespace.clone()).or_default().removed += count;
@@ -92,7 +92,7 @@ impl Tables {
         }
     }
 
-    /// What the topics of namespaces have counted, forgotten ones included.
+    /// Sums up the tallies of the topics of namespaces, forgotten ones included.
     fn sums(&self, namespaces: &[&Namespace]) -> BTreeMap<Namespace, Tally> {
         let rows = self.namespace_tallies.values().filter_map(|row| Some((&row.namespace, row.tally?)));
         let topics = self.topics.values().filter_map(|topic| Some((&topic.name.namespace, topic.counted?)));

@@ -10,7 +10,7 @@ use super::{
     tables::Tables,
 };
 
-/// What operations say that a batch changes.
+/// Changes of a batch by the numbers of its operations.
 #[derive(Debug, Default)]
 struct Counted {
     /// Items that are removed.
@@ -134,7 +134,8 @@ impl Tables {
         self.put(row);
     }
 
-    /// What operations change belongs to their topics, was there when they began, and is as it was asked for.
+    /// Items that operations change belong to their topics, were there when they began, and are as was asked
+    /// for.
     fn check_covered(&self, batch: &Batch, done: &mut Applied) {
         let going_on = || batch.operation_progress.iter().filter_map(|(id, _)| self.operations.get(id));
         let covers = |part: &OperationRow, row: &ItemRow| {

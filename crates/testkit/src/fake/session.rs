@@ -47,7 +47,7 @@ impl Session {
         tokio::spawn(async move {
             tokio::time::sleep(span).await;
             if session.process.breaks() == breaks {
-                // What a process sends while it is cut off arrives later.
+                // Messages that a process sends while it is cut off arrive later.
                 session.process.reached_or_died().await;
             }
             let result = match session.process.breaks() == breaks {
@@ -100,7 +100,7 @@ impl Session {
         }
     }
 
-    /// What a server checks before COMMIT, in its order: the fence comes last.
+    /// Refuses a batch as a server does before COMMIT, in its order: the fence comes last.
     fn refuse(&self, state: &mut State, batch: &Batch, outcome: CommitOutcome) -> Result<(), CommitError> {
         let rolled_back = |class, what: &str| Err(CommitError::RolledBack(StoreError::new(class, what)));
         if !state.lives(self.connection) {

@@ -32,17 +32,17 @@ pub struct Tables {
     pub address: String,
     /// The owner's lease.
     pub lease: Duration,
-    /// Whom the shard was handed to.
+    /// The node to which the shard was handed.
     pub successor: String,
     /// Topics by number.
     pub topics: BTreeMap<TopicId, TopicEntry>,
     /// Changes of counts by batch.
     pub deltas: BTreeMap<u64, Vec<(TopicId, TopicCounts)>>,
-    /// What batches counted of items and deliveries, and when. They go with the changes of counts.
+    /// Tallies of items and deliveries by batch, with the time. They go with the changes of counts.
     pub tallies: BTreeMap<u64, (Timestamp, Vec<(TopicId, Tally)>)>,
-    /// What forgotten topics counted, by namespace.
+    /// Tallies of forgotten topics, by namespace.
     pub namespace_tallies: BTreeMap<Namespace, NamespaceTally>,
-    /// What all batches have counted of each namespace, to compare with.
+    /// Sums of all batches' tallies by namespace, to compare with.
     pub totals: BTreeMap<Namespace, Tally>,
     /// Items by number.
     pub items: BTreeMap<Seq, ItemRow>,
@@ -178,7 +178,7 @@ impl Tables {
         })
     }
 
-    /// What a new owner loads.
+    /// Returns the snapshot that a new owner loads.
     pub fn snapshot(&self) -> ShardSnapshot {
         let (dormant, topics): (Vec<_>, Vec<_>) =
             self.topics.iter().partition(|(id, entry)| self.is_dormant(**id, entry));

@@ -1,4 +1,4 @@
-//! What a batch says has become of items, against what it does to them.
+//! Comparison of a batch's tallies with its changes of items.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -7,7 +7,7 @@ use forebay_types::{Seq, Timestamp, TopicId};
 
 use super::{change::Applied, tables::Tables};
 
-/// What a batch does to a topic's items, as far as its rows tell.
+/// Changes of a topic's items by a batch, as far as its rows tell.
 #[derive(Debug, Default)]
 pub(super) struct Deeds {
     /// Items inserted.
@@ -16,7 +16,7 @@ pub(super) struct Deeds {
     deletes: i64,
     /// Deliveries that failed, and whose item waits again.
     failed: i64,
-    /// Those that did not fail.
+    /// Deliveries that did not fail, and whose item waits again.
     returned: i64,
     /// Items that became dead letters.
     died: i64,
@@ -42,7 +42,7 @@ impl Tables {
         behind.filter_map(|(id, entry)| Some((*id, entry.tally?))).take(limit).collect()
     }
 
-    /// What has become of a topic's items, as far as its row does not tell it to [`Tables::tallies`].
+    /// Returns the tally of a topic's items, as far as its row does not tell it to [`Tables::tallies`].
     pub fn loaded_tally(&self, topic: TopicId) -> Option<TopicTally> {
         let entry = self.topics.get(&topic)?;
         let mut sum: Option<TopicTally> = None;
@@ -59,7 +59,7 @@ impl Tables {
         first.or_else(|| self.topics.values().map(|entry| entry.folded).max()).unwrap_or(0)
     }
 
-    /// What a batch does, before it is applied.
+    /// Returns the changes by a batch, before it is applied.
     pub(super) fn deeds(&self, batch: &Batch) -> BTreeMap<TopicId, Deeds> {
         let mut deeds: BTreeMap<TopicId, Deeds> = BTreeMap::new();
         let topic = |seq: &Seq| self.items.get(seq).map(|row| row.topic);
@@ -101,8 +101,8 @@ impl Tables {
             let tally = counted.get(topic).copied().unwrap_or_default();
             let none = Deeds::default();
             let deeds = deeds.get(topic).unwrap_or(&none);
-            // What was deleted and neither acked nor consumed has expired. At-most-once items that return are
-            // inserted, and taken off what was consumed.
+            // Items that were deleted and neither acked nor consumed have expired. At-most-once items that
+            // return are inserted, and taken off the consumed ones.
             let stored = tally.enqueued - deeds.came;
             let expired = deeds.deletes - deeds.inserts + stored - tally.acked - tally.consumed;
             // Their namespaces count what goes of topics that are forgotten.

@@ -14,9 +14,9 @@ pub struct TopicEntry {
     pub folded: u64,
     /// The counts of the actual rows, to compare with.
     pub actual: TopicCounts,
-    /// What has become of its items as of `folded`.
+    /// Tally of its items as of `folded`.
     pub tally: Option<TopicTally>,
-    /// What all batches have counted of them, to compare with.
+    /// Sum of all batches' tallies of them, to compare with.
     pub counted: Option<TopicTally>,
 }
 

@@ -80,13 +80,13 @@ struct Way<'a> {
     toward: Toward,
     /// The proxy's rules.
     rules: watch::Receiver<Rules>,
-    /// What a trap has made of the connection, of which both directions take note.
+    /// State of the connection by its traps, of which both directions take note.
     state: &'a AtomicU8,
     /// The number of the last cut that was seen, and how many bytes have passed since.
     cut: (u64, usize),
-    /// What a trap waits for first has passed.
+    /// The bytes that a trap waits for first have passed.
     armed: bool,
-    /// What was passed on last.
+    /// The last bytes that were passed on.
     tail: Tail,
 }
 
@@ -97,7 +97,7 @@ impl Way<'_> {
         loop {
             self.not_stalled().await?;
             let count = from.read(&mut buffer).await.map_err(|_| Reset)?;
-            // What has come meanwhile is not passed on either.
+            // Bytes that have come meanwhile are not passed on either.
             self.not_stalled().await?;
             if count == 0 {
                 return to.shutdown().await.map_err(|_| Reset);

@@ -27,7 +27,7 @@ pub const BATCH_COMMIT: &[u8] = b"/* forebay batch */ COMMIT";
 /// How a renewal of claims begins.
 pub const RENEWAL: &[u8] = b"/* forebay renewal */";
 
-/// What each transaction of a node that changes something begins with, or its COMMIT.
+/// Beginnings of each transaction of a node that changes something, or of its COMMIT.
 pub const EACH_COMMIT: [&[u8]; 4] =
     [BATCH_COMMIT, RENEWAL, b"/* forebay probe */", b"/* forebay take-over */ UPDATE heartbeat"];
 
@@ -35,7 +35,7 @@ pub const EACH_COMMIT: [&[u8]; 4] =
 pub struct Proxy {
     /// The port on 127.0.0.1.
     port: u16,
-    /// What connections do.
+    /// Rules of the connections.
     rules: watch::Sender<Rules>,
     /// How many traps have gone off, and how many connections were cut.
     sprung: watch::Sender<u32>,
@@ -171,7 +171,7 @@ async fn accept(
     }
 }
 
-/// What is before the address of a URL, the address, and what is after it.
+/// Returns the parts of a URL: the text before the address, the address, and the text after it.
 fn parts(url: &str) -> (&str, &str, &str) {
     let scheme = url.find("://").map_or(0, |at| at + 3);
     let end = url[scheme..].find(['/', '?']).map_or(url.len(), |at| scheme + at);

@@ -1,4 +1,4 @@
-//! What a proxy does to its connections at a moment.
+//! Rules of a proxy for its connections at a moment.
 
 use std::{sync::Arc, time::Duration};
 

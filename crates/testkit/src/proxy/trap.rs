@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::watch;
 
-/// What happens to a connection whose client sends the bytes of a trap.
+/// Fate of a connection whose client sends the bytes of a trap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spring {
     /// The target gets what is before these bytes, and the connection is reset.
@@ -29,7 +29,7 @@ pub(super) struct Trap {
     pub markers: Vec<Vec<u8>>,
     /// The client must have sent these on the same connection before. Empty: nothing.
     pub after: Vec<u8>,
-    /// What it does.
+    /// Its effect.
     pub spring: Spring,
     /// How many more times it goes off.
     left: AtomicU32,
@@ -61,7 +61,7 @@ impl Trap {
     }
 }
 
-/// What a direction has passed on last, to find bytes that come in two pieces.
+/// Last bytes that a direction has passed on, to find bytes that come in two pieces.
 #[derive(Default)]
 pub(super) struct Tail(Vec<u8>);
 

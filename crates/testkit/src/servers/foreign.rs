@@ -5,7 +5,7 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection, Row as _};
 use tokio::time::{Instant, sleep};
 
-/// What is waited for happens within this time, on a server under load.
+/// An expected state of connections comes within this time, on a server under load.
 const SEEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// How the status of a server shows a transaction that waits for a lock on rows.
 const LOCK_WAIT: &str = "\nLOCK WAIT ";
@@ -26,7 +26,7 @@ pub(super) struct Seen {
     pub id: i64,
     /// As in `Query` or `Sleep`.
     pub command: String,
-    /// What its statement does or waits for.
+    /// State of its statement, or what it waits for.
     pub state: String,
 }
 

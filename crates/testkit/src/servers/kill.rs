@@ -7,12 +7,12 @@ use tokio::time::{Instant, sleep};
 
 use super::foreign::{Seen, connections};
 
-/// So many kills are done within this time, on a server under load.
+/// The wanted kills are done within this time, on a server under load.
 const KILLS_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait when nothing is running.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What is killed.
+/// Target of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kill {
     /// The statement that runs; its connection stays.

@@ -16,9 +16,9 @@ use super::{
 };
 use crate::fake::Dice;
 
-/// What the head of a topic costs in the ready index, at most.
+/// Most bytes of the head of a topic in the ready index.
 const HEAD_BYTES_MAX: usize = 1_024;
-/// What a call's items cost, at most.
+/// Most bytes of a call's items in the ready index.
 const CALL_BYTES_MAX: usize = 20 * 4_600;
 /// How often an enqueue that was refused is sent again.
 const RESENDS_MAX: usize = 6;
@@ -358,7 +358,7 @@ fn bounded(world: &World, status: &forebay_engine::Status) {
     for shard in &status.shards {
         // Whatever the budget, a head of each topic stays, without its body.
         let heads = shard.topics * HEAD_BYTES_MAX;
-        // What could not be leased goes back into its window, and is cut with the next batch.
+        // Items that could not be leased go back into their window, and are cut with the next batch.
         let returned = if world.plan.kind == Kind::Quiet { 0 } else { CALL_BYTES_MAX };
         if shard.index_bytes > budget.max(heads) + returned {
             let (id, bytes) = (shard.id, shard.index_bytes);

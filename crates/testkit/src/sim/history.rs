@@ -179,7 +179,7 @@ impl Sent {
     }
 }
 
-/// What a caller knows after an answer.
+/// Knowledge of a caller after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
     /// It happened.
@@ -190,7 +190,7 @@ pub enum Known {
     Maybe,
 }
 
-/// What a caller knows after a refusal.
+/// Returns the knowledge of a caller after a refusal.
 pub fn known_after(refusal: &Refusal) -> Known {
     match refusal.reason {
         Reason::OutcomeUnknown | Reason::DeadlineExceeded => Known::Maybe,
@@ -199,7 +199,7 @@ pub fn known_after(refusal: &Refusal) -> Known {
 }
 
 impl<T> Answer<Vec<Result<T, Refusal>>> {
-    /// What the caller knows about one member.
+    /// Returns the caller's knowledge of one member.
     pub fn known(&self, member: usize) -> Known {
         match self {
             Self::Done(results) => match results.get(member) {

@@ -31,17 +31,17 @@ pub struct SimLinks {
     pub own: String,
     /// Every process.
     pub nodes: Arc<Mutex<Vec<Node>>>,
-    /// What happens on the way.
+    /// Chance of events on the way.
     pub dice: Mutex<Dice>,
     /// The bug [`super::CallerBug::LostCountsAsUnsent`].
     pub forgets: bool,
-    /// What became of all calls of the run.
+    /// Fates of all calls of the run.
     pub forwarded: Arc<Mutex<Forwarded>>,
     /// The process's number, and the network, if ways are cut there.
     pub network: Option<(usize, Arc<Network>)>,
 }
 
-/// What happens to a call on its way.
+/// Fate of a call on its way.
 enum Way {
     /// It arrives, and so does the answer.
     Good,
@@ -59,7 +59,7 @@ const BREAKS_AFTER: Duration = Duration::from_secs(3);
 const CONNECTS_WITHIN: Duration = Duration::from_millis(500);
 
 impl SimLinks {
-    /// What happens on the way to a process, where the network says that.
+    /// Returns the fate on the way to a process, where the network decides it.
     fn cut(&self, to: usize) -> Option<Way> {
         let (from, network) = self.network.as_ref()?;
         let (there, back) = (network.is_open(*from, to), network.is_open(to, *from));

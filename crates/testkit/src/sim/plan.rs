@@ -90,7 +90,7 @@ pub struct Plan {
     pub catalog_bug: Option<CatalogBug>,
     /// The callers' planted bug.
     pub caller_bug: Option<CallerBug>,
-    /// What mostly disturbs the cluster, in runs with a catalog.
+    /// The disturbance that is most frequent, in runs with a catalog.
     pub focus: Option<Fault>,
     /// The most bytes of new items that a batch of a shard may carry.
     pub batch_bytes: usize,

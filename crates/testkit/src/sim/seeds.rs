@@ -20,16 +20,16 @@ use super::{
     run::{Report, run},
 };
 
-/// What came of many seeds.
+/// Result of many seeds.
 #[derive(Debug, Default)]
 pub struct Seeds {
     /// How many they were.
     pub count: u64,
     /// Which situations they met.
     pub coverage: Coverage,
-    /// Those that break an invariant.
+    /// Seeds that break an invariant.
     pub broken: Vec<u64>,
-    /// What each did.
+    /// Digests of their runs.
     digests: BTreeMap<u64, u64>,
 }
 

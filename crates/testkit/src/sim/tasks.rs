@@ -17,7 +17,7 @@ type Place = Mutex<Option<Task>>;
 /// So often the tasks of a process may run while no time passes.
 const RUNS_AT_ONCE_MAX: u32 = 200_000;
 
-/// What stands still.
+/// Part of a process that stands still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Still {
     /// The whole process, with the calls in progress.
@@ -37,9 +37,9 @@ struct Running {
     places: Vec<(Weak<Place>, AbortHandle)>,
     /// How many places are kept before those that are gone are looked for.
     looked_for_at: usize,
-    /// What stands still.
+    /// Parts that stand still.
     still: Vec<Still>,
-    /// What is to run again once nothing does.
+    /// Tasks that run again once nothing stands still.
     held: Vec<Waker>,
     /// How often tasks ran at one time, and at which.
     runs: Option<(Instant, u32)>,

@@ -32,7 +32,7 @@ use crate::fake::{CatalogDb, Db, Dice, FakeShard, Journal, Life, Moment, Process
 /// When a run begins. It is the same in every run, so that runs can be repeated.
 const BASE: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
 
-/// What the clients share: receipts to settle, and calls whose outcome is unknown.
+/// State that the clients share: receipts to settle, and calls whose outcome is unknown.
 #[derive(Debug, Default)]
 pub struct SharedReceipts {
     /// Deliveries in progress: namespace number and receipt.
@@ -66,7 +66,7 @@ pub struct World {
     pub dbs: Vec<Db>,
     /// Every call.
     pub calls: Mutex<Vec<Call>>,
-    /// What the clients share.
+    /// State that the clients share.
     pub receipts: Mutex<SharedReceipts>,
     /// Deaths of processes.
     pub deaths: Mutex<Vec<(usize, Moment)>>,
@@ -74,11 +74,11 @@ pub struct World {
     pub stops: Mutex<Vec<(usize, Moment, Moment)>>,
     /// Processes that were told to stop, and when.
     pub told: Mutex<Vec<(usize, Moment)>>,
-    /// What stood still, and for how long.
+    /// Processes and tasks that stood still, and for how long.
     pub stalls: Mutex<Vec<Stall>>,
     /// Violations that the run itself noticed.
     pub violations: Mutex<Vec<(&'static str, String)>>,
-    /// What became of calls between processes.
+    /// Fates of calls between processes.
     pub forwarded: Arc<Mutex<Forwarded>>,
     /// The catalog and the network between nodes, in runs with a catalog.
     cluster: Option<Cluster>,
@@ -262,7 +262,7 @@ impl World {
         self.nodes().iter().filter(|node| node.process.life() != Life::Dead).cloned().collect()
     }
 
-    /// What the clients share.
+    /// Returns the state that the clients share.
     pub fn receipts(&self) -> MutexGuard<'_, SharedReceipts> {
         self.receipts.lock().unwrap_or_else(PoisonError::into_inner)
     }

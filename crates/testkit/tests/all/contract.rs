@@ -75,7 +75,7 @@ fn damage_schema(url: String) -> Damage {
     })
 }
 
-/// What the migrations of a later release leave behind.
+/// Returns the rows that the migrations of a later release leave behind.
 fn later(version: u32, oldest: Option<u32>) -> AssertSqlSafe<String> {
     let mut sql = format!("INSERT INTO schema_version (version, applied_at) VALUES ({version}, 0);");
     if let Some(oldest) = oldest {

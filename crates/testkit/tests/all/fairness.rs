@@ -30,7 +30,7 @@ const GAP_MS: u64 = 200;
 const MEMBERS: usize = 1_000;
 /// A call that takes longer is given up, and counts as so long.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What does not come near this is no wait.
+/// A shorter time is no wait.
 const FLOOR: Duration = Duration::from_millis(10);
 
 /// A kind of call.
@@ -184,7 +184,7 @@ async fn p99(engine: &Engine, kind: Kind, hostile: bool) -> Duration {
 /// Everything that one tenant can do to the others.
 async fn be_hostile(engine: &Engine, tasks: &mut JoinSet<()>) {
     let tenant = Tenant { engine: engine.clone(), name: "foe" };
-    // What is refused is tried again soon, and not in an endless loop without time.
+    // A call that is refused is tried again soon, and not in an endless loop without time.
     let pause = || sleep(Duration::from_millis(1));
     let mut held = Vec::new();
     for number in 0..4 {

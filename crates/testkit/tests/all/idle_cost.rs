@@ -1,5 +1,5 @@
-//! What idle shards cost their database server and the nodes that own and watch them: less than a statement a
-//! shard and second. `--nocapture` shows more; `FOREBAY_IDLE_SHARDS` says how many shards there are, and
+//! Cost of idle shards for their database server and the nodes that own and watch them: less than a statement
+//! a shard and second. `--nocapture` shows more; `FOREBAY_IDLE_SHARDS` says how many shards there are, and
 //! `FOREBAY_IDLE_SECONDS` how long they are looked at.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -99,7 +99,7 @@ async fn idle(kind: Kind) {
     let mut root = MySqlConnection::connect(&server.url()).await.expect("connects");
     let owner = start(Duty::Own, "a:1").await;
     owner.ready().await;
-    // What belongs to the take-over.
+    // Statements of the take-over are not counted.
     sleep(Duration::from_secs(2)).await;
     let owned = measure(&mut root, &format!("{kind}, {count} shards owned")).await;
     let _watcher = start(Duty::Leave { successor: String::new() }, "b:1").await;

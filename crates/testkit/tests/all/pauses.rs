@@ -1,4 +1,4 @@
-//! What is paused is not handed out, or not taken in, until the pause ends.
+//! Items of a paused topic are not handed out, or not taken in, until the pause ends.
 
 use std::time::Duration;
 
@@ -170,7 +170,7 @@ async fn a_namespace_is_paused_with_all_of_its_topics() {
     bench.resume("t0000");
     sleep(SECOND).await;
     assert!(polls.iter().all(|poll| !poll.is_finished()));
-    // What comes during the pause, while somebody asks for active topics, is there when it ends.
+    // Items that come during the pause, while somebody asks for active topics, are there when it ends.
     let call = vec![NewItem { priority: -1, ..item("t2000") }];
     assert!(bench.enqueue(call, None).await.iter().all(Result::is_ok));
     assert_eq!(bench.active().await, [""; 0]);
@@ -271,7 +271,7 @@ async fn a_shard_that_is_taken_over_later_hands_out_nothing_of_a_paused_topic() 
     assert_eq!(poll.await.unwrap().0, ["t"]);
 }
 
-/// What is not among all policies is gone.
+/// A policy that is not among all policies is gone.
 #[tokio::test(start_paused = true)]
 async fn policies_that_are_read_whole_replace_all_others() {
     let mut bench = Bench::new().await;

@@ -20,7 +20,8 @@ use tokio::time::sleep;
 const TOPICS: [&str; 3] = ["a", "b", "c"];
 /// How long the faults and pauses go on.
 const RUN: Duration = Duration::from_secs(30);
-/// What was on its way when a pause began has arrived after so long: a batch, and the one before it.
+/// Items that were on their way when a pause began have arrived after so long: a batch, and the one before
+/// it.
 const ON_ITS_WAY: Duration = Duration::from_millis(200);
 /// Everything comes out within this time after the last pause.
 const DRAINED_WITHIN: Duration = Duration::from_secs(20);
@@ -34,7 +35,7 @@ struct Span {
     to: Timestamp,
 }
 
-/// What happened in a run.
+/// Events of a run.
 #[derive(Default)]
 struct Log {
     paused: Vec<Span>,
@@ -134,7 +135,7 @@ impl Run {
     }
 }
 
-/// What a run breaks, if it breaks something.
+/// Returns the rule that a run breaks, if it breaks one.
 fn broken(log: &Log) -> Option<String> {
     let within = |topic: &str, side: Side, at: Timestamp| {
         let holds = |span: &&Span| span.side == side && (span.topic == topic || span.topic.is_empty());

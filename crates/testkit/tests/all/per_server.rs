@@ -87,7 +87,7 @@ impl Bench {
         join_all(self.owned.iter_mut().map(|owned| owned.heartbeat.renew())).await
     }
 
-    /// What each shard's number of renewals is.
+    /// Returns each shard's number of renewals.
     async fn renewals(&self) -> Vec<u64> {
         observe_all(&self.shards).await.into_iter().map(|seen| seen.unwrap().renewals).collect()
     }
@@ -192,7 +192,7 @@ async fn a_shard_without_schema_fails_alone(kind: Kind) {
             assert_eq!(is_renewed(renewed), at != 3, "{at}: {renewed:?}");
         }
     }
-    // Those that fail are asked alone by now, and cost the others nothing.
+    // Shards that fail are asked alone by now, and cost the others nothing.
     let statements = bench.count("Com_select").await;
     observe_all(&bench.shards).await;
     let looking = bench.count("Com_select").await - statements;

@@ -42,7 +42,7 @@ async fn a_full_server_is_understood(kind: Kind) {
     assert_eq!(reads(&*owned.reader, 10).await, Ok(()));
 }
 
-/// What the four connections of a reader prepare together at most, 60 each.
+/// Most statements that the four connections of a reader prepare together, 60 each.
 const STATEMENTS_MAX: i64 = 240;
 
 /// Reads of all kinds and all numbers of rows.

@@ -1,4 +1,4 @@
-//! What a client and a target see of each other through a proxy.
+//! Views of a client and a target of each other through a proxy.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// What comes, comes within this time.
+/// Bytes that come, come within this time.
 const COMES: Duration = Duration::from_secs(5);
-/// What must not come is waited for this long.
+/// Bytes that must not come are waited for this long.
 const NOTHING: Duration = Duration::from_millis(50);
 
 /// A connection through a proxy, with both of its ends.

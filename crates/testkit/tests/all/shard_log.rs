@@ -1,4 +1,4 @@
-//! What the log says of a shard that does not answer, is lost, or is waited for: each change once, with the
+//! Lines of the log on a shard that does not answer, is lost, or is waited for: each change once, with the
 //! shard, where it is, and how long it took.
 
 use std::{
@@ -20,7 +20,7 @@ use tracing::subscriber::DefaultGuard;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What this thread logs.
+/// Log of this thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

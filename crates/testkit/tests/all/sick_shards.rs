@@ -287,7 +287,7 @@ async fn a_stall_of_the_event_loop_is_not_a_slow_commit() {
     assert!((SECOND / 4..SECOND).contains(&commit), "{commit:?}");
 }
 
-/// What waits for a shard whose breaker lets it through again is served then, and not with the next event.
+/// Polls of a shard whose breaker lets it through again are served then, and not with the next event.
 #[tokio::test(start_paused = true)]
 async fn a_poll_is_served_when_a_breaker_lets_a_shard_through() {
     let settings = Settings { shard_lease: 400 * SECOND, ..Settings::default() };

@@ -185,7 +185,7 @@ impl Owner {
         }
     }
 
-    /// What expired and was removed of a namespace, once that is so much. All that came in is there or left.
+    /// Waits until so much of a namespace expired and was removed. All items that came in are there or left.
     #[track_caller]
     fn adds_up<'a>(
         &'a self,

@@ -1,4 +1,4 @@
-//! What a rule has found.
+//! Finding of a rule.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ pub struct Finding {
     pub line: Option<usize>,
     /// The rule's name.
     pub rule: &'static str,
-    /// What is wrong.
+    /// The mistake.
     pub wrong: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 

@@ -53,7 +53,7 @@ impl Fixture {
         self.folder.path()
     }
 
-    /// What the rules see of it.
+    /// Returns the tree as the rules see it.
     pub fn tree(&self) -> Tree {
         Tree::read(self.root()).unwrap()
     }

@@ -67,7 +67,7 @@ fn named(target: &Target, import: &Import) -> Vec<String> {
     }
 }
 
-/// What of the table forbids an import.
+/// Part of the table that forbids an import.
 #[derive(Debug, PartialEq, Eq)]
 enum Because {
     /// The rows.
@@ -94,7 +94,7 @@ fn forbidden(table: &Table, from: &[String], to: &[String], defined: &[String]) 
         let entry: Vec<_> = entry.split("::").collect();
         path.len() >= entry.len() && path.iter().zip(&entry).all(|(part, entry)| part == entry)
     };
-    // What `io` re-exports from `io::reads` is as good as what is named there.
+    // A name that `io` re-exports from `io::reads` is as good as one that is defined there.
     let may = allowed.iter().any(|entry| {
         let folder = entry.split("::").next() == Some(imported);
         folder && (within(to, entry) || within(defined, entry))
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::tidy::{fixture::Fixture, imports::targets};
 
-    /// What is found in an engine with the folders of the table and these files.
+    /// Returns the findings in an engine with the folders of the table and these files.
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let mut fixture = Fixture::new().member("engine", "");
         let lib = "mod api; mod calls; mod clock; mod core; mod dispatch; mod index; mod io; mod planted;\n\

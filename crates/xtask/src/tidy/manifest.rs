@@ -14,7 +14,7 @@ pub struct Member {
     pub name: String,
     /// Its folder, as seen from the tree's root.
     pub folder: PathBuf,
-    /// What its manifest lists, in all sections.
+    /// Dependencies that its manifest lists, in all sections.
     pub dependencies: Vec<Dependency>,
     /// The files that its manifest names as targets, as seen from the tree's root.
     pub targets: Vec<PathBuf>,

@@ -43,7 +43,7 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
     Ok(findings.is_empty())
 }
 
-/// What breaks a rule in the tree.
+/// Returns the findings of all rules in the tree.
 fn check(tree: &Tree) -> Vec<Finding> {
     let targets = imports::targets(tree);
     let rules = [

@@ -11,7 +11,7 @@ use super::finding::Finding;
 /// The only registry.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// What is allowed.
+/// Licences and packages that are allowed.
 #[derive(Default)]
 struct Allowed {
     /// Licences of any package.
@@ -59,7 +59,7 @@ impl Allowed {
         }
     }
 
-    /// What is wrong with a package.
+    /// Returns the finding on a package, if a rule is broken.
     fn finding(&self, package: &Value) -> Option<Finding> {
         let text = |key: &str| package[key].as_str().unwrap_or_default();
         let (name, version, licence, source) =

@@ -13,7 +13,7 @@ const COLUMNS: usize = 72;
 /// The last commit from before the rule.
 const SINCE: &str = "9f5b134";
 
-/// What is found, or why nothing could be looked at.
+/// Findings, or why nothing could be looked at.
 #[derive(Debug)]
 pub enum Subjects {
     /// The history was read.
@@ -53,7 +53,7 @@ fn finding(line: &str) -> Option<Finding> {
     })
 }
 
-/// What a git command prints; what it complains of if it fails.
+/// Returns the output of a git command, or its complaint if it fails.
 fn git(root: &Path, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<String, String> {
     let output = Command::new("git").arg("-C").arg(root).args(arguments).output();
     let Output { status, stdout, stderr } = output.map_err(|error| format!("git can't be run: {error}"))?;

@@ -12,7 +12,7 @@ use super::{
     manifest::{Member, members},
 };
 
-/// What a generated file says in its first line.
+/// Mark in the first line of a generated file.
 const GENERATED: &str = "@generated";
 
 /// Where generated files may be. Elsewhere the mark changes nothing.
@@ -34,7 +34,7 @@ pub struct Source {
     pub path: PathBuf,
     /// The place of its crate in [`Tree::members`].
     pub member: usize,
-    /// What it holds.
+    /// Its text.
     pub text: String,
     /// The same, parsed; what is wrong if it is not Rust.
     pub syntax: Result<syn::File, syn::Error>,

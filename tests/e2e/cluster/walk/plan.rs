@@ -1,4 +1,4 @@
-//! What a random walk does next. It follows from the seed alone.
+//! Steps of a random walk. They follow from the seed alone.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub const SERVERS: usize = 2;
 /// Shards of each server.
 pub const SHARDS_PER_SERVER: usize = 2;
 
-/// What lies between nodes, servers and clients.
+/// Kind of the network between nodes, servers and clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wires {
     /// Proxies on this machine's loopback.
@@ -44,9 +44,9 @@ pub enum Link {
 pub enum Lost {
     /// All of them.
     All,
-    /// Those to the node.
+    /// Packets to the node.
     ToNode,
-    /// Those from the node.
+    /// Packets from the node.
     FromNode,
 }
 
@@ -81,7 +81,7 @@ pub enum Step {
     ResetCatalog,
     /// Other nodes can't reach a node.
     RefusePeer(usize),
-    /// What other nodes tell a node does not arrive, and connections stay open.
+    /// Messages from other nodes to a node do not arrive, and connections stay open.
     StallPeer(usize, Ways),
     /// An operator moves a shard to a node.
     MoveShard(u32, usize),
@@ -95,7 +95,7 @@ pub enum Step {
     Lose(Link, Lost),
 }
 
-/// What a fault is about. Two faults at once are about different things.
+/// Subject of a fault. Two faults at once have different subjects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     /// A process.
@@ -178,7 +178,7 @@ impl Plan {
         // Many faults are short. Some are longer than leases, a few are longer than time-outs of statements.
         let most = [500, 3_000, 12_000][[0, 0, 0, 0, 1, 1, 1, 1, 1, 2][self.random.random_range(0..10)]];
         let lost = steps.iter().any(|step| matches!(step, Step::Lose(..)));
-        // What is lost for less than that is sent again, and nobody notices.
+        // Packets that are lost for less than that are sent again, and nobody notices.
         let most = if lost { most.max(6_000) } else { most };
         Turn { steps, lasts: Duration::from_millis(self.random.random_range(most / 4..most)) }
     }

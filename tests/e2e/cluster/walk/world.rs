@@ -23,7 +23,7 @@ const JOINED_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What lies between nodes, servers and clients.
+/// Network between nodes, servers and clients.
 enum Network {
     /// See [`Wires::Proxies`].
     Proxies(Proxies),

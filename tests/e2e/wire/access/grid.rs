@@ -37,7 +37,7 @@ const TRIES_MAX: usize = 50;
 struct Who {
     /// For people who read what is wrong.
     name: String,
-    /// What is shown. Empty: nothing.
+    /// Credentials that are shown. Empty: none.
     shown: Vec<String>,
     /// Its rights. `None`: it is not valid.
     grants: Option<Vec<(&'static str, Vec<Scope>)>>,
@@ -97,7 +97,7 @@ fn lies_in(namespaces: &str, namespace: &str) -> bool {
     }
 }
 
-/// What the answer must be, as far as rights go. Empty: it is let through, whatever comes then.
+/// Returns the answers that must come, as far as rights go. Empty: it is let through, whatever comes then.
 fn rule(who: &Who, needs: Needs, namespace: &str) -> Vec<String> {
     let Some(grants) = &who.grants else {
         let refused = if who.shown.is_empty() { "NO_CREDENTIALS" } else { "BAD_CREDENTIALS" };
@@ -150,7 +150,7 @@ async fn reflected(channel: Channel, shown: &str) -> Vec<(String, bool)> {
                 }
             }
         }
-        // What a file needs comes before it.
+        // Files that a file needs come before it.
         set.file.reverse();
         let mut pool = DescriptorPool::new();
         pool.add_file_descriptor_set(set).unwrap();
@@ -183,7 +183,7 @@ async fn every_call_and_page_is_decided_for_every_credential_in_every_namespace(
         let namespaces = if *is_named { NAMESPACES } else { &NAMESPACES[..1] };
         for who in &everybody {
             for namespace in namespaces {
-                // Who is not known is told so, whatever it asks for.
+                // A caller that is not known is told so, whatever it asks for.
                 if who.grants.is_some() || *namespace == OWN {
                     let json = [OWN, "other", "-"].contains(namespace);
                     cells.push((number, name, needs, who, *namespace, *is_named, json));
@@ -229,13 +229,13 @@ async fn every_call_and_page_is_decided_for_every_credential_in_every_namespace(
 struct Asked<'a> {
     /// With its query.
     target: String,
-    /// What it needs.
+    /// Its needs.
     needs: Needs,
     /// Where.
     namespace: &'a str,
     /// It is a form that is sent.
     is_form: bool,
-    /// Who asks.
+    /// The caller.
     who: &'a Who,
 }
 
@@ -269,7 +269,7 @@ fn pages(everybody: &[Who]) -> Vec<Asked<'_>> {
 }
 
 impl Asked<'_> {
-    /// What is wrong with the answer, if anything is.
+    /// Tells the mistake in the answer, if there is one.
     async fn is_wrong(&self, guarded: &Guarded) -> Option<String> {
         let Self { target, needs, namespace, is_form, who } = self;
         // An answer that lasts would be waited for.

@@ -1,4 +1,4 @@
-//! What the log says of logins.
+//! Lines of the log on logins.
 
 use super::{Guarded, file, record, token};
 use crate::browser::{Browser, form, signature};

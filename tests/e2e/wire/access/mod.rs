@@ -1,4 +1,4 @@
-//! Who may do what: every call, page and form, with every kind of credential.
+//! Rights of callers: every call, page and form, with every kind of credential.
 
 mod browsers;
 mod grid;
@@ -106,7 +106,7 @@ impl Guarded {
     }
 }
 
-/// What became of a request, as far as rights go.
+/// Outcome of a request, as far as rights go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Outcome {
     /// It was let through, whatever came then.
@@ -119,7 +119,7 @@ enum Outcome {
         reason: String,
         /// The right that is missing.
         scope: String,
-        /// What people read.
+        /// The text that people read.
         message: String,
     },
 }

@@ -13,7 +13,7 @@ use crate::{
     wire::http1::{Answer, Request},
 };
 
-/// What is said to be true within two seconds is waited for so long, on a machine that does much else.
+/// Time limit for effects that are promised within two seconds, on a machine that does much else.
 const SOON: Duration = Duration::from_secs(20);
 
 /// The time by the clock that the node has, too.

@@ -22,7 +22,7 @@ use crate::wire::{asked, http1::Request as Http, raw, seconds};
 /// for a machine with other things to do. The call itself would wait for 20 s.
 const AT_MOST: Duration = Duration::from_secs(12);
 
-/// What a long poll is told that begins now.
+/// Returns the outcome of a long poll that begins now.
 async fn poll(guarded: &Guarded, shown: String) -> Outcome {
     let message = DequeueRequest { namespace: OWN.to_owned(), wait: Some(seconds(20)), ..asked("t", 1) };
     let mut request = Request::new(Bytes::from(message.encode_to_vec()));

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Guarded, OWN, Outcome, bearer, file, record, token};
 use crate::wire::http1::Request;
 
-/// What a request is to need. Written here once more, so that a change of the program's list is noticed.
+/// Needs of a request. Written here once more, so that a change of the program's list is noticed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing.
@@ -22,7 +22,7 @@ pub enum Needs {
     All(&'static str),
 }
 
-/// What each call needs.
+/// Needs of each call.
 pub const CALLS: &[(&str, Needs)] = &[
     ("forebay.v1.QueueService/Enqueue", Needs::Own("produce")),
     ("forebay.v1.QueueService/Dequeue", Needs::Own("consume")),
@@ -75,11 +75,11 @@ pub const CALLS: &[(&str, Needs)] = &[
 pub struct Route {
     /// Its path, and the query that it is asked with.
     pub at: (&'static str, &'static str),
-    /// What it needs.
+    /// Its needs.
     pub needs: Needs,
     /// People read it.
     pub people: bool,
-    /// What whoever may see it is answered.
+    /// Status of the answer to callers that may see it.
     pub passed: u16,
 }
 
@@ -149,7 +149,7 @@ pub const SENT: &[(&str, Needs)] = &[
     ("/revoke-token", Needs::Own("admin")),
 ];
 
-/// Those whose rights are in question, each with what it shows.
+/// Callers whose rights are in question, each with the credential that it shows.
 pub struct Cast {
     /// The file of tokens.
     pub tokens: Vec<Record>,
@@ -200,7 +200,7 @@ impl Cast {
         Self { tokens, bad, foreign, own, admin, without }
     }
 
-    /// What each of those with a valid token is to be told.
+    /// Returns the refusal that each caller with a valid token is to be told.
     pub fn expected(&self, needs: Needs) -> Vec<(&'static str, &str, String)> {
         let (foreign, own) = match needs {
             Needs::Own(_) => ("WRONG_NAMESPACE".to_owned(), String::new()),

@@ -31,7 +31,7 @@ pub struct Ready {
 
 /// A topic and its prefetcher. Dropping it ends the prefetcher.
 pub struct Topic {
-    /// What topic and prefetcher share.
+    /// State that topic and prefetcher share.
     inner: Arc<Inner>,
     /// Handle of the prefetcher.
     prefetcher: AbortHandle,

@@ -17,10 +17,10 @@ use crate::{
     verbs::{connection::Connection, pages},
 };
 
-/// What a record says of a call that was made before under its request id.
+/// Mark of the record of a call that was made before under its request id.
 const REPEATED: &str = "REPEATED";
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Outcome {
     /// Nothing is known of its end.

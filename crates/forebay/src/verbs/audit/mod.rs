@@ -13,7 +13,7 @@ Examples:
   forebay audit list --since 24h
   forebay audit list --namespace - --method RevokeToken -o jsonl")]
 pub struct AuditCommand {
-    /// What is done.
+    /// The verb.
     #[command(subcommand)]
     verb: AuditVerb,
 }

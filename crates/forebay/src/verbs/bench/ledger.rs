@@ -1,4 +1,4 @@
-//! What became of each item.
+//! Fate of each item.
 
 use std::ops::Range;
 

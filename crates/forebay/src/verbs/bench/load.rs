@@ -38,7 +38,7 @@ const UNDER_WAY_MAX: usize = 16;
 /// The lease of each delivery.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// What producers and consumers share.
+/// State that producers and consumers share.
 pub struct Load {
     /// The topic.
     topic: String,
@@ -52,14 +52,14 @@ pub struct Load {
     backlog: Semaphore,
     /// Consumers end.
     done: AtomicBool,
-    /// What happened.
+    /// Events so far.
     seen: Mutex<Seen>,
 }
 
-/// What happened.
+/// Events of a load.
 #[derive(Default)]
 struct Seen {
-    /// What became of each item.
+    /// Fate of each item.
     ledger: Ledger,
     /// How long calls took that enqueue, in microseconds.
     enqueue: Vec<u32>,

@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 pub struct Nodes<'a> {
     /// Makes clients.
     servers: &'a Servers,
-    /// What they need to know.
+    /// Their configuration.
     config: ClientConfig,
     /// A client of all nodes. It learns of those that join while it is used.
     all: Client,
@@ -41,7 +41,7 @@ impl<'a> Nodes<'a> {
         self.all.clone()
     }
 
-    /// So many clients, shared out among the nodes that are there. Each node has one at least.
+    /// Makes clients, shared out among the nodes that are there. Each node has one at least.
     pub fn clients(&mut self, count: usize) -> Result<Vec<Client>, Failure> {
         let addresses = self.addresses();
         self.asked.extend(addresses.iter().cloned());
@@ -61,7 +61,7 @@ impl<'a> Nodes<'a> {
 
     fn addresses(&self) -> Vec<String> {
         let tls = self.config.endpoints.iter().any(|addr| addr.starts_with("https://"));
-        // Those that were learnt have no scheme.
+        // Addresses that were learnt have no scheme.
         let with_scheme = |addr: String| match tls && !addr.contains("://") {
             true => format!("https://{addr}"),
             false => addr,

@@ -1,4 +1,4 @@
-//! What a load has shown.
+//! Report of a load.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{
     output::{Cell, One, Style, Table, Tone},
 };
 
-/// What was measured.
+/// Measurements of a load.
 pub struct Measured {
     /// The topic.
     pub topic: String,

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 /// How long a handshake may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is compared.
+/// Figures that are compared.
 pub const FIGURES: &[Spec] =
     &[Spec { name: "days", unit: Unit::Days, bad: Bad::Below, usual: [Some(14.0), Some(3.0)] }];
 
@@ -35,7 +35,7 @@ of them ends, a warning below 14 and critical below 3 unless told otherwise. A c
 accepted for another reason than its end is unknown, with the reason.
 Exit status: 0 fine, 1 warning, 2 critical, 3 unknown.")]
 pub struct Certificate {
-    /// What all checks share.
+    /// Flags that all checks share.
     #[command(flatten)]
     pub checking: Checking,
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::failure::Failure;
 
-/// What is compared.
+/// Figures that are compared.
 pub const FIGURES: &[Spec] = &[
     Spec { name: "unserved", unit: Unit::Count, bad: Bad::Above, usual: [None, Some(0.0)] },
     Spec { name: "trouble", unit: Unit::Count, bad: Bad::Above, usual: [None, Some(0.0)] },
@@ -29,7 +29,7 @@ Figures: unserved shards, shards in trouble (critical above 0 unless told otherw
 warning above 0), bad above a threshold; and live nodes, bad below it.
 Exit status: 0 fine, 1 warning, 2 critical, 3 unknown.")]
 pub struct Cluster {
-    /// What all checks share.
+    /// Flags that all checks share.
     #[command(flatten)]
     pub checking: Checking,
 }

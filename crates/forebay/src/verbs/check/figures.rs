@@ -2,7 +2,7 @@
 
 use crate::{failure::Failure, output, verbs::severity::Severity};
 
-/// What a figure counts.
+/// Unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Things.
@@ -27,9 +27,9 @@ pub enum Bad {
 pub struct Spec {
     /// Its name.
     pub name: &'static str,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
-    /// What is bad.
+    /// The side on which it is bad.
     pub bad: Bad,
     /// The thresholds that hold if it is not named: a warning, critical.
     pub usual: [Option<f64>; 2],

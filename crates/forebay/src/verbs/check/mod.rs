@@ -28,7 +28,7 @@ Examples:
   forebay check certificate --addr https://queue1:7420 --ca ca.crt --warn days=30 --critical days=7"
 )]
 pub struct Check {
-    /// What is checked.
+    /// The check.
     #[command(subcommand)]
     what: What,
 }

@@ -1,4 +1,4 @@
-//! What a check has found, in each format.
+//! Result of a check, in each format.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::{
     verbs::severity::Severity,
 };
 
-/// What was looked at.
+/// Object of a check with its figures.
 pub struct Seen {
     /// Its name.
     pub target: String,
@@ -33,7 +33,7 @@ pub struct Report {
     pub severity: Severity,
     /// Why, in one line.
     text: String,
-    /// What tells it from others.
+    /// Names and values that tell it from others.
     labels: Vec<(&'static str, String)>,
     /// The figures.
     figures: Vec<Judged>,
@@ -160,7 +160,7 @@ impl Report {
 }
 
 impl Judged {
-    /// What is wrong with it.
+    /// Tells why it is bad.
     fn why(&self) -> String {
         let limit = self.limits[usize::from(self.severity == Severity::Critical)].unwrap_or_default();
         let side = if self.spec.bad == Bad::Above { "above" } else { "below" };

@@ -19,7 +19,7 @@ const fn count(name: &'static str, bad: Bad) -> Spec {
     Spec { name, unit: Unit::Count, bad, usual: [None; 2] }
 }
 
-/// What is compared.
+/// Figures that are compared.
 pub const FIGURES: &[Spec] = &[
     Spec { name: "age", unit: Unit::Seconds, bad: Bad::Above, usual: [None; 2] },
     count("ready", Bad::Above),
@@ -42,7 +42,7 @@ Exit status: 0 fine, 1 warning, 2 critical, 3 unknown.")]
 pub struct Topic {
     /// The topic
     topic: String,
-    /// What all checks share.
+    /// Flags that all checks share.
     #[command(flatten)]
     pub checking: Checking,
 }

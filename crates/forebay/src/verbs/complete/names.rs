@@ -27,7 +27,7 @@ pub async fn of(kind: Kind, servers: Option<Servers>, begin: &str) -> Option<Vec
         Kind::Topic => {
             Some(topics(&client, false, "topic", begin).await?.into_iter().map(|it| it.1).collect())
         }
-        // Those that have topics.
+        // Only namespaces that have topics.
         Kind::Namespace => {
             let topics = topics(&client, true, "namespace", begin).await?;
             let names: BTreeSet<String> = topics.into_iter().map(|it| it.0).collect();

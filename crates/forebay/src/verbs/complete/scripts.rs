@@ -1,9 +1,9 @@
-//! What is added to the scripts of shells: they ask this program for names first, and complete as ever if
-//! there are none. The added parts know nothing of the verbs, so they need no change with them.
+//! Additions to the scripts of shells: they ask this program for names first, and complete as ever if there
+//! are none. The added parts know nothing of the verbs, so they need no change with them.
 
 use clap_complete::Shell;
 
-/// What comes behind the script of a shell.
+/// Returns the part that is added behind the script of a shell.
 pub fn of(shell: Shell) -> &'static str {
     match shell {
         Shell::Bash => BASH,

@@ -1,4 +1,4 @@
-//! What the word at the cursor is to be, by the words before it.
+//! Kind of the word at the cursor, by the words before it.
 
 use clap::{Arg, Command, Parser};
 
@@ -8,7 +8,7 @@ use crate::verbs::servers::Servers;
 const SERVERS: [&str; 8] =
     ["--context", "--addr", "--namespace", "--ca", "--cert", "--key", "--server-name", "--token-file"];
 
-/// What there are names of.
+/// Kinds of things that have names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Topics of the namespace.
@@ -31,7 +31,7 @@ struct Partial {
     servers: Servers,
 }
 
-/// What `last` is to be a name of. `None`: of nothing that a server knows.
+/// Tells what kind of name `last` is to be. `None`: none that a server knows.
 pub fn kind(program: &Command, before: &[String], last: &str) -> Option<Kind> {
     let (mut command, mut places, mut option) = (program, 0, None);
     for word in before {
@@ -39,7 +39,7 @@ pub fn kind(program: &Command, before: &[String], last: &str) -> Option<Kind> {
             continue;
         }
         match command.find_subcommand(word) {
-            // What follows is for another program.
+            // Words behind it are for another program.
             _ if word == "--" => return None,
             _ if word.starts_with('-') => option = option_of(command, word),
             Some(verb) => (command, places) = (verb, 0),
@@ -70,7 +70,7 @@ fn option_of<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     command.get_arguments().find(is).filter(|argument| argument.get_action().takes_values())
 }
 
-/// Whom to ask.
+/// Returns the servers to ask.
 pub fn servers(before: &[String]) -> Option<Servers> {
     let (mut kept, mut words) = (Vec::new(), before.iter());
     while let Some(word) = words.next() {

@@ -19,7 +19,7 @@ Examples:
   forebay consumer reset worker-7 --yes"
 )]
 pub struct Consumer {
-    /// What is done.
+    /// The verb.
     #[command(subcommand)]
     verb: Verb,
 }

@@ -28,7 +28,7 @@ pub struct Reset {
     /// Only leases of this topic [default: each topic that it has leases of]
     #[arg(long)]
     topic: Option<String>,
-    /// What all such verbs share.
+    /// Flags that all such verbs share.
     #[command(flatten)]
     bulk: Bulk,
 }

@@ -35,7 +35,7 @@ pub struct Add {
     /// The key of --cert, as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// What servers' certificates are for, where that is not the host of their address
+    /// The name that servers' certificates are for, where that is not the host of their address
     #[arg(long, value_name = "NAME")]
     server_name: Option<String>,
     /// A file with a token to show servers

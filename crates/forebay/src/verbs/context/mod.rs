@@ -20,7 +20,7 @@ Examples:
   forebay context show prod"
 )]
 pub struct Context {
-    /// What is done.
+    /// The verb.
     #[command(subcommand)]
     verb: Verb,
 }

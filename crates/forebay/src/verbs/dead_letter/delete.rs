@@ -17,7 +17,7 @@ Examples:
 pub struct Delete {
     /// The topic whose dead letters are deleted
     topic: String,
-    /// What all such verbs share.
+    /// Flags that all such verbs share.
     #[command(flatten)]
     bulk: Bulk,
 }

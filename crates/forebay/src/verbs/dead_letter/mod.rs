@@ -24,7 +24,7 @@ Examples:
   forebay dead-letter redrive mail --filter 'reason = \"timeout*\"' --yes
   forebay dead-letter delete mail --filter 'age > 240h' --dry-run")]
 pub struct DeadLetterCommand {
-    /// What is done.
+    /// The verb.
     #[command(subcommand)]
     verb: DeadLetterVerb,
 }

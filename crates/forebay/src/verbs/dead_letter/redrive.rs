@@ -31,7 +31,7 @@ pub struct Redrive {
     /// Skip those that were redriven so often already
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     max_redrives: Option<u32>,
-    /// What all such verbs share.
+    /// Flags that all such verbs share.
     #[command(flatten)]
     bulk: Bulk,
 }

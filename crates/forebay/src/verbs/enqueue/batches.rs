@@ -17,7 +17,7 @@ const CALL_ITEMS_MAX: usize = 1_000;
 /// Bytes of one call, below the limit of 4 MiB for a whole request.
 const CALL_BYTES_MAX: usize = 3 << 20;
 
-/// What one call may hold.
+/// Bounds of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct CallLimit {
     /// Bytes of an item beside its payload.
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(sizes(lines(&b"x\n".repeat(2_500), true)), [1_000, 1_000, 500]);
         let mib = [vec![b'x'; 1 << 20], vec![b'\n']].concat();
         assert_eq!(sizes(lines(&mib.repeat(5), true)), [2, 2, 1]);
-        // What is there is not kept back for what may come.
+        // Lines that are there are not kept back for others that may come.
         assert!(sizes(lines(&b"x\n".repeat(20_000), false)).len() >= 20);
     }
 

@@ -23,7 +23,7 @@ pub struct Report {
     answered: u64,
     /// Items that were refused.
     refused: u64,
-    /// What is said at the end: the first refusal, or why there were no more answers.
+    /// The failure to report at the end: the first refusal, or why there were no more answers.
     failure: Option<Failure>,
 }
 
@@ -84,7 +84,7 @@ impl Report {
 
     /// There is nothing more to enqueue because of this.
     pub fn stop(&mut self, failure: Failure) {
-        // What came first is said first.
+        // The first failure is told first.
         self.failure = Some(match self.failure.take() {
             Some(first) => first.and(failure),
             None => failure,

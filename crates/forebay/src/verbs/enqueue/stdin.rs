@@ -1,4 +1,4 @@
-//! What is read from stdin or a file.
+//! Reads stdin or a file.
 
 use std::{
     io::{self, IsTerminal as _, Read as _},

@@ -34,7 +34,7 @@ pub struct Cancel {
     /// Remove the items of this topic that pass the filter, dead letters too, by an operation
     #[arg(long)]
     topic: Option<String>,
-    /// What all such verbs share.
+    /// Flags that all such verbs share.
     #[command(flatten)]
     bulk: Bulk,
 }

@@ -29,7 +29,7 @@ pub struct List {
     pub listing: Listing,
 }
 
-/// What the lists of items and of dead letters share.
+/// Flags that the lists of items and of dead letters share.
 #[derive(Args)]
 pub struct Listing {
     /// Server and namespace.

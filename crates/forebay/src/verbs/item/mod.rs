@@ -30,7 +30,7 @@ Examples:
   forebay item update 3-1041 --priority -5 --delay 0s
   forebay item cancel 3-1041 3-1042 --reason 'sent twice'")]
 pub struct ItemCommand {
-    /// What is done.
+    /// The verb.
     #[command(subcommand)]
     verb: ItemVerb,
 }

@@ -22,7 +22,7 @@ pub fn state(state: ItemState) -> String {
     output::word(state.as_str_name(), "ITEM_STATE_")
 }
 
-/// What a table says of the item's state beside its name.
+/// Details of the item's state that a table shows beside its name.
 pub fn detail(item: &Item, style: &Style) -> String {
     let time = |at| style.optional_time(at);
     if !item.unreadable.is_empty() {

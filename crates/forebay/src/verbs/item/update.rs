@@ -52,12 +52,12 @@ pub struct Update {
     /// Remove the item after this time from now, as in 1h
     #[arg(long, value_parser = humantime::parse_duration, group = "value")]
     ttl: Option<Duration>,
-    /// What all such verbs share.
+    /// Flags that all such verbs share.
     #[command(flatten)]
     bulk: Bulk,
 }
 
-/// What became of the item.
+/// Result of the item's update.
 struct Updated {
     /// Its id.
     item: String,

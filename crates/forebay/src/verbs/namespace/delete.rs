@@ -38,10 +38,10 @@ pub struct Delete {
     /// Output format.
     #[command(flatten)]
     format: Format,
-    /// What becomes of its items.
+    /// Flags for its items.
     #[command(flatten)]
     items: removed::Force,
-    /// What all changes share.
+    /// Flags that all changes share.
     #[command(flatten)]
     note: Note,
 }

@@ -25,7 +25,7 @@ Examples:
   forebay namespace pause --namespace shop --side dequeue --for 2h --note 'database move'
   forebay namespace resume --namespace shop")]
 pub struct NamespaceCommand {
-    /// What is done.
+    /// The verb.
     #[command(subcommand)]
     verb: NamespaceVerb,
 }
@@ -53,7 +53,7 @@ Examples:
   forebay namespace pause --namespace shop
   forebay namespace pause --namespace shop --side enqueue --until 2026-12-24T18:00:00Z --note closed")]
 struct Pause {
-    /// What all such verbs share.
+    /// Flags that all such verbs share.
     #[command(flatten)]
     pausing: Pausing,
 }
@@ -65,7 +65,7 @@ Examples:
   forebay namespace resume --namespace shop
   forebay namespace resume --namespace shop --side dequeue")]
 struct Resume {
-    /// What all such verbs share.
+    /// Flags that all such verbs share.
     #[command(flatten)]
     resuming: Resuming,
 }

@@ -38,7 +38,7 @@ pub struct Put {
     /// Output format.
     #[command(flatten)]
     format: Format,
-    /// What is to be set.
+    /// The settings.
     #[command(flatten)]
     settings: SettingFlags,
     /// How long dedupe keys and request ids are remembered, as in 2m; `inherit`: not set here
@@ -47,7 +47,7 @@ pub struct Put {
     /// Only if the settings have this version, as `namespace get` shows it; 0: there are none
     #[arg(long, value_name = "NUMBER")]
     if_version: Option<u64>,
-    /// What all changes share.
+    /// Flags that all changes share.
     #[command(flatten)]
     note: Note,
 }

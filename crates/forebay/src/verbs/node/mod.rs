@@ -17,7 +17,7 @@ Examples:
   forebay node drain queue1 --config forebay.toml"
 )]
 pub struct Node {
-    /// What is done.
+    /// The verb.
     #[command(subcommand)]
     verb: Verb,
 }

@@ -22,7 +22,7 @@ pub struct List {
     pub limit: u32,
 }
 
-/// What the verbs for one operation share.
+/// Flags that the verbs for one operation share.
 #[derive(Args)]
 pub struct One {
     /// Server and namespace.

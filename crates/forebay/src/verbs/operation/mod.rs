@@ -19,7 +19,7 @@ Examples:
   forebay operation list
   forebay operation watch 0b1f6a1e55a14b0c8a52b8a1c2d3e4f5")]
 pub struct OperationCommand {
-    /// What is done.
+    /// The verb.
     #[command(subcommand)]
     verb: OperationVerb,
 }

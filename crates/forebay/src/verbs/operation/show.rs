@@ -46,7 +46,7 @@ impl One for Operation {
         }
         row("by".to_owned(), or_none(&self.started_by));
         row("reason".to_owned(), or_none(&self.reason));
-        // Those that have nothing of the topic are of no interest.
+        // Shards that have nothing of the topic are of no interest.
         let is_told = |shard: &&OperationShard| {
             shard.figures.unwrap_or_default().matched > 0
                 || !shard.ended
@@ -75,7 +75,7 @@ fn or_none(text: &str) -> Cell {
     Cell::from(if text.is_empty() { "-" } else { text })
 }
 
-/// What items get.
+/// Describes the values that items get.
 fn of_update(update: &OperationUpdate, style: &Style) -> String {
     let span = |span| humantime::format_duration(from_duration(span)).to_string();
     let values = [

@@ -28,7 +28,7 @@ Examples:
   forebay settings diff settings.json --namespace -
   forebay settings diff settings.json --namespace shop --keep-others -o json")]
 pub struct Diff {
-    /// What is applied.
+    /// The document and its place.
     #[command(flatten)]
     document: Document,
 }
@@ -41,7 +41,7 @@ Examples:
   forebay settings apply shop.json --namespace shop --keep-others --yes
   forebay settings export --namespace - | forebay settings apply - --context other --namespace - --yes")]
 pub struct Apply {
-    /// What is applied.
+    /// The document and its place.
     #[command(flatten)]
     document: Document,
     /// Why, for the log of the server
@@ -56,7 +56,7 @@ pub struct Apply {
     yes: bool,
 }
 
-/// What is applied, and where.
+/// Document that is applied, and where.
 #[derive(Args)]
 struct Document {
     /// Server and namespace; `-`: all namespaces.
@@ -91,7 +91,7 @@ impl Document {
         Ok(ApplySettingsRequest { entries, keep_others, ..Default::default() })
     }
 
-    /// What it would change.
+    /// Returns the changes that it would make.
     async fn differences(&self, document: ApplySettingsRequest) -> Result<ApplySettingsResponse, Failure> {
         self.apply(ApplySettingsRequest { dry_run: true, ..document }).await
     }

@@ -19,7 +19,7 @@ Examples:
   forebay settings diff settings.json --namespace -
   forebay settings apply settings.json --namespace - --reason 'as agreed'")]
 pub struct SettingsCommand {
-    /// What is done.
+    /// The verb.
     #[command(subcommand)]
     verb: SettingsVerb,
 }

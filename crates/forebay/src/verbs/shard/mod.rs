@@ -21,7 +21,7 @@ Examples:
   forebay shard drain 3 --config forebay.toml"
 )]
 pub struct Shard {
-    /// What is done.
+    /// The verb.
     #[command(subcommand)]
     verb: Verb,
 }

@@ -1,4 +1,4 @@
-//! What is wrong in what was seen, and what to look at.
+//! Problems in a picture of the cluster, and the command that shows more of each.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -21,7 +21,7 @@ pub struct Finding {
     pub severity: Severity,
     /// Which rule has found it, for programs.
     pub kind: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
     /// The command to type next.
     pub look: String,

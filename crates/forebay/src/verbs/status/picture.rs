@@ -1,4 +1,4 @@
-//! What `forebay status` sees: a few calls, however many topics there are.
+//! Picture of the cluster for `forebay status`: a few calls, however many topics there are.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const OPERATIONS_MAX: usize = 5;
 /// An operation that is younger is left alone.
 const BEGINNING: Duration = Duration::from_secs(60);
 
-/// What was seen.
+/// The cluster as it was seen.
 pub struct Picture {
     /// When, by this machine's clock.
     pub now: Timestamp,
@@ -45,14 +45,14 @@ pub struct Picture {
     pub stuck: Vec<Operation>,
     /// Commands name the namespace.
     pub all_namespaces: bool,
-    /// What the caller may not see.
+    /// Parts that the caller may not see.
     pub not_seen: Vec<&'static str>,
 }
 
 impl Picture {
     /// How many nodes are live, or about to begin or end, of how many. `None`: not known.
     pub fn live_nodes(&self) -> Option<(usize, usize)> {
-        // Who may not see the shards is told only how to reach nodes.
+        // A caller that may not see the shards is told only how to reach nodes.
         self.shards.as_ref()?;
         let live = self.nodes.iter().filter(|node| node.state() != NodeState::Silent).count();
         Some((live, self.nodes.len()))
@@ -104,7 +104,7 @@ pub async fn take(client: &Client, flags: &Status) -> Result<Picture, Failure> {
     Ok(Picture { now, plain, caller, nodes, shards, old, dead, incomplete, stuck, all_namespaces, not_seen })
 }
 
-/// What the caller may see.
+/// Returns the answer if the caller may see it.
 fn allowed<T>(
     answer: Result<T, Error>,
     what: &'static str,

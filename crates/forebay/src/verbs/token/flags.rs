@@ -18,7 +18,7 @@ pub struct Create {
     /// The node that makes it. Without --namespace: where the grants are.
     #[command(flatten)]
     pub connection: Connection,
-    /// Who gets it, for people
+    /// Name of the holder, for people
     #[arg(long, value_name = "NAME")]
     pub name: String,
     /// Rights in namespaces, as in team-*:produce,consume or *:all; may be given several times. The

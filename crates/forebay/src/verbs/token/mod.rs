@@ -28,7 +28,7 @@ Examples:
   forebay token rotate 0Ab1Cd2Ef3Gh --overlap 24h --namespace -
   forebay token revoke 0Ab1Cd2Ef3Gh --tokens-file tokens.toml")]
 pub struct TokenCommand {
-    /// What is done.
+    /// The verb.
     #[command(subcommand)]
     verb: TokenVerb,
 }
@@ -133,7 +133,7 @@ fn show(done: &str, secret: &str, out: Option<SecretFile>) -> Result<(), Failure
     }
 }
 
-/// What is said of a token that is revoked, from which so many descend.
+/// Reports that a token is revoked, from which so many descend.
 fn revoked(id: &TokenId, descendants: u32, with_descendants: bool) -> String {
     let tokens = if descendants == 1 { "1 token descends" } else { &format!("{descendants} tokens descend") };
     match (descendants, with_descendants) {

@@ -37,7 +37,7 @@ pub async fn create(flags: flags::Create) -> Result<v1::CreateTokenResponse, Fai
     Ok(client.ask(request).await?)
 }
 
-/// What all grants name, if they name the same.
+/// Returns the namespaces that all grants name, if they name the same.
 fn common(grants: &[Grant]) -> Option<String> {
     let (first, rest) = grants.split_first()?;
     let same = rest.iter().all(|grant| grant.namespaces == first.namespaces);

@@ -1,4 +1,4 @@
-//! What is on the screen: only what is known, and since when.
+//! Content of the screen: only known figures, and since when.
 
 use forebay_client::{
     Timestamp,
@@ -15,7 +15,7 @@ use crate::{
 /// Lines above the topics.
 const HEAD_LINES: usize = 4;
 
-/// What is known.
+/// Figures that are known.
 pub struct Frame {
     /// Whose topics these are.
     title: String,
@@ -119,7 +119,7 @@ impl Frame {
         )
     }
 
-    /// What makes the figures doubtful.
+    /// Tells why the figures are doubtful.
     fn trouble(&self) -> String {
         match (&self.error, self.incomplete.as_slice()) {
             (Some(error), _) => visible(&format!("NOT RENEWED: {error}")).into_owned(),

@@ -22,7 +22,7 @@ const SIZE: (usize, usize) = (80, 24);
 pub struct Screen {
     /// As it was.
     before: Termios,
-    /// What its keys send.
+    /// Bytes that its keys send.
     typed: mpsc::Receiver<Vec<u8>>,
     /// Keys that came together with another one.
     keys: VecDeque<Key>,
@@ -89,7 +89,7 @@ fn write(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// What is written for a frame. Each line replaces the one before, so that nothing flickers.
+/// Returns the text of a frame. Each line replaces the one before, so that nothing flickers.
 fn render(lines: &[String], marked: Option<usize>, columns: usize, rows: usize) -> String {
     let mut text = String::from("\x1b[H");
     for (index, line) in lines.iter().take(rows).enumerate() {

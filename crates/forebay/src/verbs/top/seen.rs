@@ -1,4 +1,4 @@
-//! What is asked of a server for a frame: one call.
+//! The question to a server for a frame: one call.
 
 use forebay_client::{
     Client, Error,
@@ -11,7 +11,7 @@ use super::view::View;
 /// The most topics on the screen.
 const TOPICS_MAX: u32 = 100;
 
-/// What was asked for and answered.
+/// The answer for a frame.
 pub enum Seen {
     /// The topics.
     Topics(Vec<Figures>, Vec<u32>),

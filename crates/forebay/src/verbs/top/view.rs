@@ -1,4 +1,4 @@
-//! What is looked at, and how keys change it.
+//! State of the view, and how keys change it.
 
 use forebay_types::filter::quoted;
 
@@ -9,14 +9,14 @@ const ORDERS: [&str; 6] = ["-oldest", "-ready", "-leased", "-scheduled", "-dead"
 /// A name is not longer.
 const FILTER_BYTES_MAX: usize = 200;
 
-/// What is looked at.
+/// Choices of the user: the topics, their order and the filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct View {
     /// The topics of all namespaces.
     all_namespaces: bool,
     /// The place of the order.
     order: usize,
-    /// What names have in them.
+    /// A part of each shown name.
     filter: String,
     /// The filter is being typed.
     typing: bool,
@@ -28,7 +28,7 @@ pub struct View {
     held: bool,
 }
 
-/// What follows a key.
+/// Effect of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// Another frame of what is known.
@@ -70,7 +70,7 @@ impl View {
         self.held
     }
 
-    /// What is said of the view, in one line.
+    /// Describes the view in one line.
     pub fn describe(&self) -> String {
         let mut parts = match &self.open {
             Some(topic) => vec![format!("topic {topic}")],

@@ -31,10 +31,10 @@ pub struct Delete {
     format: Format,
     /// The topic
     topic: String,
-    /// What becomes of its items.
+    /// Flags for its items.
     #[command(flatten)]
     items: removed::Force,
-    /// What all changes share.
+    /// Flags that all changes share.
     #[command(flatten)]
     note: Note,
 }

@@ -40,7 +40,7 @@ Examples:
   forebay topic purge mail --filter 'age > 1h' --dry-run
   forebay topic reset-leases mail --yes")]
 pub struct TopicCommand {
-    /// What is done.
+    /// The verb.
     #[command(subcommand)]
     verb: TopicVerb,
 }

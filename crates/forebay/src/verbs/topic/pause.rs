@@ -17,7 +17,7 @@ Examples:
 pub struct Pause {
     /// The topic; it need not have items
     topic: String,
-    /// What all such verbs share.
+    /// Flags that all such verbs share.
     #[command(flatten)]
     pausing: Pausing,
 }
@@ -38,7 +38,7 @@ Examples:
 pub struct Resume {
     /// The topic
     topic: String,
-    /// What all such verbs share.
+    /// Flags that all such verbs share.
     #[command(flatten)]
     resuming: Resuming,
 }

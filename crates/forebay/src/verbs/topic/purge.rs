@@ -21,7 +21,7 @@ pub struct Purge {
     /// Remove leased items too: their receipts are over then
     #[arg(long)]
     leased: bool,
-    /// What all such verbs share.
+    /// Flags that all such verbs share.
     #[command(flatten)]
     bulk: Bulk,
 }

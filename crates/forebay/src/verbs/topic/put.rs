@@ -39,13 +39,13 @@ pub struct Put {
     format: Format,
     /// The topic; it need not have items
     topic: String,
-    /// What is to be set.
+    /// The settings.
     #[command(flatten)]
     settings: SettingFlags,
     /// Only if the settings have this version, as `topic get` shows it; 0: there are none
     #[arg(long, value_name = "NUMBER")]
     if_version: Option<u64>,
-    /// What all changes share.
+    /// Flags that all changes share.
     #[command(flatten)]
     note: Note,
 }

@@ -17,7 +17,7 @@ Examples:
 pub struct ResetLeases {
     /// The topic
     topic: String,
-    /// What all such verbs share.
+    /// Flags that all such verbs share.
     #[command(flatten)]
     bulk: Bulk,
 }

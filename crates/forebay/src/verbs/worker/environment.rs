@@ -1,4 +1,4 @@
-//! What a command learns of its item by its environment.
+//! Environment of a command, which tells it of its item.
 
 use std::path::Path;
 

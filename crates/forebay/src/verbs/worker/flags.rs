@@ -88,7 +88,7 @@ impl Worker {
         }
     }
 
-    /// What operators see of this worker.
+    /// Returns the name of this worker that operators see.
     pub fn consumer_name(&self) -> String {
         self.consumer.clone().unwrap_or_else(|| format!("worker-{}", std::process::id()))
     }

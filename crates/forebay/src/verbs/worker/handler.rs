@@ -1,4 +1,4 @@
-//! What a worker does with each item.
+//! Work of a worker on each item.
 
 use std::{
     collections::BTreeSet,
@@ -26,17 +26,17 @@ use crate::{failure::Failure, output::visible};
 /// ends.
 const CANNOT_RUN_MAX: usize = 5;
 
-/// What the runs of the command share.
+/// State that the runs of the command share.
 pub struct Jobs {
     /// Runs it.
     runner: Runner,
-    /// What its ends mean.
+    /// Rules for its ends.
     rules: Rules,
     /// How many items to take.
     max_items: Option<u64>,
     /// Items that were taken.
     taken: AtomicU64,
-    /// What could not be worked on since an item could.
+    /// Failures to run it since an item could be worked on.
     cannot_run: Mutex<CannotRunSince>,
     /// Why the worker ends before it is told to.
     failure: Mutex<Option<String>>,
@@ -142,7 +142,7 @@ impl Jobs {
     }
 }
 
-/// What could not be worked on since an item could.
+/// Failures to run the command since an item could be worked on.
 #[derive(Debug, Default)]
 struct CannotRunSince {
     /// Items, at most [`CANNOT_RUN_MAX`].

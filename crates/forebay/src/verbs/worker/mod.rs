@@ -87,7 +87,7 @@ impl Worker {
     }
 }
 
-/// What was done, in one line.
+/// Sums up the work in one line.
 fn summary(report: &ConsumerReport) -> String {
     let counts = [
         (report.acked, "done"),

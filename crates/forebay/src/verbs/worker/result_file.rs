@@ -14,7 +14,7 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 /// The longest delay that a server takes.
 const DELAY_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// What a command wants to become of its item.
+/// Outcome that a command wants for its item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wanted {
@@ -32,7 +32,7 @@ pub enum Wanted {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Content {
-    /// What is to become of the item.
+    /// Outcome for the item.
     outcome: Wanted,
     /// How long a nacked item is not delivered.
     #[serde(default, with = "optional_span")]
@@ -45,10 +45,10 @@ struct Content {
     metadata_base64: Option<String>,
 }
 
-/// What a command has said.
+/// Result that a command has written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Said {
-    /// What is to become of the item.
+    /// Outcome for the item.
     pub outcome: Wanted,
     /// How long a nacked item is not delivered.
     pub delay: Option<Duration>,
@@ -61,7 +61,7 @@ pub struct Said {
 /// Reads the file, if the command wrote one, and removes it.
 pub fn take(path: &Path) -> Result<Option<Said>, String> {
     let text = read(path);
-    // What is left is removed with the folder.
+    // A file that is left is removed with the folder.
     let _ = fs::remove_file(path);
     match text {
         Ok(text) if text.trim_ascii().is_empty() => Ok(None),

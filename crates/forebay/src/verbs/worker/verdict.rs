@@ -1,4 +1,4 @@
-//! What the end of a command means for its item.
+//! Verdict on an item by the end of its command.
 
 use std::{io, time::Duration};
 
@@ -32,10 +32,10 @@ pub struct Rules {
     pub timeout: Option<Duration>,
 }
 
-/// What becomes of an item.
+/// Verdict on an item.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What the server is told.
+    /// Outcome that the server is told.
     pub outcome: Outcome,
     /// Why, if it is not simply done.
     pub why: String,
@@ -43,7 +43,7 @@ pub struct Verdict {
     pub cannot_run: Option<CannotRun>,
 }
 
-/// What can't be run.
+/// Object that can't be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CannotRun {
     /// The command itself: whatever the item, it would be the same.
@@ -57,19 +57,19 @@ pub enum CannotRun {
 pub struct Past {
     /// Deliveries that ended in a failure.
     pub failures: u32,
-    /// Those that ended without one, and this one.
+    /// Deliveries that ended without one, and this one.
     pub others: u32,
 }
 
 impl Past {
-    /// What a delivery tells of it.
+    /// Counts them by a delivery.
     pub fn of(item: &Dequeued) -> Self {
         Self { failures: item.failures, others: item.attempt.saturating_sub(item.failures) }
     }
 }
 
 impl Rules {
-    /// What becomes of an item.
+    /// Judges an item.
     pub fn judge(&self, end: End, stderr: &[u8], said: Result<Option<Said>, String>, past: Past) -> Verdict {
         let because = |why: String| match stderr_tail::reason(stderr) {
             reason if reason.is_empty() => why,
@@ -120,7 +120,7 @@ impl Rules {
         retry(why)
     }
 
-    /// What the command itself wants.
+    /// Follows the wish of the command itself.
     fn obey(&self, said: Said, failures: u32, otherwise: &str) -> Verdict {
         let why = said.reason.unwrap_or_else(|| otherwise.to_owned());
         let outcome = match said.outcome {

@@ -26,7 +26,7 @@ pub(super) async fn next_version(session: &mut dyn Session) -> Result<u64, Store
 pub(super) struct NamedRows<'a> {
     /// Its name.
     pub table: &'static str,
-    /// What it may hold.
+    /// Bounds of the table.
     pub bounds: PolicyBounds,
     /// From whom the rights descend of who changes it. Empty: an operator does.
     pub root: &'a str,

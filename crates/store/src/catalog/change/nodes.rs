@@ -100,7 +100,7 @@ pub(in super::super) struct SendBeat<'a> {
     pub(in super::super) name: &'a NodeName,
     /// The process.
     pub(in super::super) incarnation: Incarnation,
-    /// What it says.
+    /// Its report.
     pub(in super::super) report: &'a NodeReport,
 }
 

@@ -1,4 +1,4 @@
-//! What is wanted of a topic, or of a namespace with all of its topics, is removed.
+//! Policies and settings of a topic, or of a namespace with all of its topics, are removed.
 
 use async_trait::async_trait;
 use forebay_types::{Policy, TopicSettings};

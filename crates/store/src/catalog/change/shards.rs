@@ -85,7 +85,7 @@ impl Change for AddShard<'_> {
 pub(in super::super) struct SetShardState {
     /// The shard.
     pub(in super::super) id: ShardId,
-    /// What they want.
+    /// The state that they wish for.
     pub(in super::super) state: CatalogShardState,
     /// The version of the shards from which they decided.
     pub(in super::super) from_version: u64,

@@ -24,7 +24,7 @@ pub(super) const DEAD_ALONE: &str = "ready = 0 AND scheduled = 0 AND dead > 0";
 /// Rows that are dormant unless later deltas say otherwise. There may be many, so they are not read. A topic
 /// that becomes dormant leaves its tally to its namespace.
 const DORMANT: &str = "ready = 0 AND scheduled = 0 AND dead > 0 AND tally IS NULL";
-/// What is read of each topic.
+/// Columns that are read of each topic.
 const TOPIC: &str = "id, namespace, name, ready, scheduled, dead, counted_at";
 
 /// Reads topics.
@@ -141,7 +141,7 @@ fn leave_out_namesakes(topics: &mut Vec<ReadTopic>) -> i64 {
     dead
 }
 
-/// What is summed up over all topics.
+/// Sums over all topics.
 struct Sums {
     /// Dead letters of rows that look dormant.
     dormant_dead: i64,
@@ -162,8 +162,9 @@ async fn sums(connection: &dyn ReadConnection, since: u64) -> Result<Sums, Store
     Ok(Sums { dormant_dead: row.int(0)?, last_fold: row.u64(1)?, unchanged })
 }
 
-/// What was read ahead, with what has changed since. `unchanged`: how many topics were not written since. If
-/// fewer than were read are left beside the changed ones, some were dropped, or have become dormant.
+/// Returns the topics that were read ahead, with their changes since. `unchanged`: how many topics were not
+/// written since. If fewer than were read are left beside the changed ones, some were dropped, or have become
+/// dormant.
 async fn with_changes(
     connection: &dyn ReadConnection,
     ahead: ReadAhead,
@@ -287,11 +288,11 @@ fn tally(row: &Row, column: usize) -> Result<Option<TopicTally>, StoreError> {
     row.optional_bytes(column)?.map(|tally| pack::unpack_tally(&tally)).transpose()
 }
 
-/// What a batch changed of the counts.
+/// Changes of the counts by a batch.
 struct BatchDeltas {
     /// How many items topics have.
     counts: Vec<(TopicId, TopicCounts)>,
-    /// What became of them.
+    /// Changes of their tallies.
     tallies: Vec<(TopicId, Tally)>,
     /// When, if it tells what became of items.
     at: Timestamp,

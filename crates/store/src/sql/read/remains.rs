@@ -1,4 +1,4 @@
-//! What is left in a shard that is to be removed.
+//! Contents that are left in a shard that is to be removed.
 
 use crate::{
     error::StoreError,

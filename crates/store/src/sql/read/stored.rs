@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What `item` and `dead_letter` have in common.
+/// Columns that `item` and `dead_letter` have in common.
 const COMMON: &str = "i.seq, i.topic, t.namespace, t.name, i.priority, i.deliveries, i.failures, \
                       i.attributes, i.metadata, SUBSTR(i.payload, 1, ?), LENGTH(i.payload), \
                       i.last_failures";

@@ -13,11 +13,11 @@ use crate::{
     sql::{attributes::PackedAttributes, value::Row},
 };
 
-/// So many rows are known apart. Behind them, each look at one counts again.
+/// At most this many rows are known apart. Behind them, each look at one counts again.
 const KNOWN_MAX: usize = 1_000;
 /// The most bytes of a reason.
 const REASON_BYTES: usize = 200;
-/// So many have a line in the log.
+/// At most this many rows have a line in the log.
 const LOGGED_MAX: usize = 10;
 
 /// The rows of a shard that could not be read.
@@ -34,7 +34,7 @@ impl Unreadable {
         Self { shard, known: Mutex::default() }
     }
 
-    /// What is stored of an item's attributes. If it can't be read: what stands in its place, and why.
+    /// Returns an item's stored attributes. If they can't be read: their substitute, and why.
     pub(super) fn attributes(&self, seq: Seq, stored: &[u8]) -> (PackedAttributes, Option<String>) {
         match PackedAttributes::unpack(stored) {
             Ok(attributes) => (attributes, None),
@@ -42,7 +42,7 @@ impl Unreadable {
         }
     }
 
-    /// What can be decoded of rows. The others are left out.
+    /// Returns the rows that can be decoded. The others are left out.
     pub(super) fn rest<T>(
         &self,
         rows: &[Row],

@@ -23,7 +23,7 @@ struct Database {
     version: Option<i64>,
     /// The oldest program that may use it.
     oldest: Option<i64>,
-    /// What was done to it.
+    /// Steps that were done to it.
     done: Vec<String>,
     /// The migration that fails.
     fails: Option<&'static str>,

@@ -35,7 +35,7 @@ pub(super) fn drop_topics(batch: &Batch, dialect: Dialect) -> Vec<Statement> {
     row_counts::by_keys(dialect, "DELETE FROM topic", "id", batch.drop_topics.clone())
 }
 
-/// What forgotten topics counted.
+/// Writes the tallies of forgotten topics.
 pub(super) fn namespace_tallies(
     batch: &Batch,
     dialect: Dialect,

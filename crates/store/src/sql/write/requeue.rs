@@ -9,7 +9,7 @@ use crate::{
     sql::{dialect::Dialect, failures, row_counts, statement::Statement, value::Value},
 };
 
-/// What every item that returns is given.
+/// Columns that are set for every item that returns.
 const SETS: [&str; 4] = ["state = {}", "rank_us = {}", "deliveries = {}", "failures = {}"];
 
 pub(super) fn requeue(

@@ -10,7 +10,7 @@ use crate::{
     sql::{attributes::PackedAttributes, dialect::Dialect, row_counts, statement::Statement, value::Value},
 };
 
-/// What an update sets. Each sets the first ones.
+/// Columns that an update sets. Each update sets the first ones.
 const SETS: [&str; 4] = ["state = {}", "priority = {}", "rank_us = {}", "attributes = {}"];
 /// How many of [`SETS`] are the item's place.
 const PLACE: usize = 3;

@@ -7,7 +7,7 @@ use forebay_types::ShardId;
 
 use super::{CatalogSubject, all, home, name};
 
-/// What is changed changes, and the rest stays.
+/// Only the homes that are changed change, and the rest stays.
 pub async fn homes_are_read_as_they_were_written(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     let first = all(&*catalog).await.assignment.expect("whoever knows nothing gets all");

@@ -89,7 +89,7 @@ pub async fn only_policies_that_changed_are_read(subject: CatalogSubject) {
     assert_eq!(changes.versions.policies, changes.policies.rows[0].version);
 }
 
-/// What somebody else has written meanwhile is not overwritten.
+/// A policy that somebody else has written meanwhile is not overwritten.
 pub async fn a_policy_is_written_from_its_last_version(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     let PolicyWritten::Yes(first) = put(&*catalog, &topic("t"), paused("one")).await else { panic!("room") };
@@ -124,7 +124,7 @@ async fn put_version(catalog: &dyn Catalog, name: &str) -> u64 {
     }
 }
 
-/// Who has not heard of a removal that is forgotten reads everything.
+/// A reader that has not heard of a removal that is forgotten reads everything.
 pub async fn a_removed_policy_is_told_and_then_forgotten(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     put(&*catalog, &topic("stays"), paused("")).await;

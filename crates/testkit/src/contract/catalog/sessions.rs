@@ -60,7 +60,7 @@ pub async fn a_session_is_read_as_it_was_written(subject: CatalogSubject) {
     assert_eq!(all(&*catalog).await, before);
 }
 
-/// Those that are over, and the one that is replaced, are removed when another is added.
+/// Sessions that are over, and the one that is replaced, are removed when another is added.
 pub async fn sessions_that_are_over_are_removed(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     let old = SessionRow { made_at: Timestamp::from_micros(10), ..row(1, 1, 500) };
@@ -93,7 +93,7 @@ pub async fn the_oldest_session_makes_room(subject: CatalogSubject) {
     assert_eq!(there(&*catalog).await, [1, 3, 4, 5, 6]);
     add(&*catalog, new(&row(7, 4, 500))).await;
     assert_eq!(there(&*catalog).await, [1, 4, 5, 6, 7], "in all");
-    // Who is added again stays the same one.
+    // A session that is added again stays the same one.
     add(&*catalog, new(&row(7, 4, 500))).await;
     assert_eq!(there(&*catalog).await, [1, 4, 5, 6, 7]);
 }

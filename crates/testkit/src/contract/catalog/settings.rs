@@ -54,7 +54,7 @@ async fn pause(catalog: &dyn Catalog, name: &TopicName) {
     assert!(matches!(catalog.put_policy(&wish).await.expect("is written"), PolicyWritten::Yes(_)));
 }
 
-/// What has changed since a version.
+/// Reads the changes since a version.
 async fn since(catalog: &dyn Catalog, policies: u64) -> PolicyChanges {
     let known = Versions { policies, ..all(catalog).await.versions };
     catalog.read(known).await.expect("reads").policies
@@ -90,7 +90,7 @@ pub async fn settings_are_read_as_they_were_written(subject: CatalogSubject) {
     assert_eq!((whole.whole, names(&whole.settings)), (true, vec!["t", "", "T"]));
 }
 
-/// What somebody else has written meanwhile is not overwritten.
+/// Settings that somebody else has written meanwhile are not overwritten.
 pub async fn settings_are_written_from_their_last_version(subject: CatalogSubject) {
     let (catalog, other) = (subject.migrated().await, (subject.open)());
     let first = put_version(&*catalog, &topic("t"), attempts(1)).await;
@@ -122,7 +122,7 @@ pub async fn settings_and_pauses_leave_each_other_alone(subject: CatalogSubject)
     assert_eq!(catalog.policy(&topic("t")).await.expect("reads"), paused);
 }
 
-/// Those of one topic, or all of a namespace: nodes hear of both.
+/// Policies and settings of one topic, or all of a namespace: nodes hear of both.
 pub async fn policies_and_settings_are_removed_together(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     let removal = |topic: Option<&str>| PolicyRemoval {
@@ -158,7 +158,7 @@ pub async fn policies_and_settings_are_removed_together(subject: CatalogSubject)
     put_version(&*catalog, &topic("t"), attempts(3)).await;
 }
 
-/// Who has not heard of a removal that is forgotten reads everything.
+/// A reader that has not heard of a removal that is forgotten reads everything.
 pub async fn removed_settings_are_told_and_then_forgotten(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     put_version(&*catalog, &topic("stays"), attempts(1)).await;
@@ -277,8 +277,8 @@ pub async fn a_document_of_settings_is_written_whole(subject: CatalogSubject) {
     assert!(matches!(put(document(next, &[("b", 7)])).await, PolicyWritten::Yes(_)), "a pause is no setting");
 }
 
-/// What one tenant does changes no version of another one. What was told once is told again only if all is as
-/// it was, also after a removed row was deleted that had the highest version.
+/// A change by one tenant changes no version of another one. Settings that had a version once have it again
+/// only if all is as it was, also after a removed row was deleted that had the highest version.
 pub async fn the_settings_of_a_namespace_have_a_version(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     let catalog = &*catalog;

@@ -23,7 +23,7 @@ async fn shards(catalog: &dyn Catalog) -> Vec<CatalogShard> {
     all(catalog).await.shards.expect("whoever knows nothing gets all")
 }
 
-/// What is stored of a shard that is gone may be found again: its number must not lead to another.
+/// Rows of a shard that is gone may be found again: its number must not lead to another.
 pub async fn shards_get_numbers_that_are_never_reused(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     assert_eq!(add(&*catalog, 1, None).await, 1);

@@ -11,7 +11,7 @@ use forebay_types::{NodeName, ShardId};
 use super::{bug::CatalogBug, faults::CatalogFaults, tables::CatalogTables};
 use crate::fake::{Dice, Journal, Moment};
 
-/// So many earlier states are kept, to go back to.
+/// At most this many earlier states are kept, to go back to.
 const KEPT_MAX: usize = 64;
 
 /// A change of the assignment, for the checks after a run.

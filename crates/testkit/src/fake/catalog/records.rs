@@ -9,7 +9,7 @@ use forebay_store::{
 };
 use forebay_types::Timestamp;
 
-/// What has no part in the assignment.
+/// Rows that have no part in the assignment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Records {
     /// Calls.
@@ -31,11 +31,11 @@ fn is_of_use(row: &TokenRow, now: Timestamp) -> bool {
 /// A call that was made under a request id.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
-    /// What was asked.
+    /// Digest of the question.
     digest: [u8; 32],
     /// When it began.
     begun_at: Timestamp,
-    /// What was answered, if that is known.
+    /// The answer, if it is known.
     answer: Option<Vec<u8>>,
 }
 

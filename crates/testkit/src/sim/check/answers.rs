@@ -137,7 +137,7 @@ fn refused<T>(record: &RunRecord, call: &Call, answer: &Answer<T>, found: &mut V
 /// A node that stops answers all accepted calls, with a known outcome.
 fn stopped(record: &RunRecord, call: &Call, found: &mut Vec<Finding>) {
     let accepted = |(process, told, done): &&(usize, Moment, Moment)| {
-        // What happens in one instant has no order.
+        // Events of one instant have no order.
         *process == call.process && call.start.at < told.at && call.end.event > told.event
             // The caller may have disconnected before.
             && (call.end.event > done.event || !call.what.is_lost())

@@ -44,7 +44,7 @@ fn leases(record: &RunRecord, shard: &ShardLog, found: &mut Vec<Finding>) {
     let limits = &record.settings.limits;
     let (mut all, mut of_topic) = (0_usize, HashMap::<TopicId, usize>::new());
     for batch in &shard.log {
-        // What ends in a batch ends before something else begins.
+        // Leases that end in a batch end before others begin.
         for change in &batch.changes {
             if let Change::Closed(entry) = change {
                 all = all.saturating_sub(1);
@@ -95,7 +95,7 @@ fn charge<'a>(items: impl Iterator<Item = &'a Sent>) -> usize {
 
 /// Bytes of enqueues that a process has not answered.
 fn admitted(record: &RunRecord, call: &Call, found: &mut Vec<Finding>) {
-    // What is passed on is charged at the owner of its shard.
+    // Items that are passed on are charged at the owner of their shard.
     if record.forwards {
         return;
     }

@@ -91,7 +91,7 @@ pub(super) fn not_found(call: &Call, item: &Item, refusal: &Refusal, found: &mut
         return;
     }
     let mut during = item.between(call.start.event, call.end.event);
-    // What has expired waits for its sweep alone.
+    // An item that has expired waits for its sweep alone.
     let gone = |phase: &Phase| {
         phase.location == Location::Absent || phase.expires_at.is_some_and(|end| end <= call.end.at)
     };

@@ -25,7 +25,7 @@ pub enum Location {
     Dead,
 }
 
-/// What one batch changed about an item, and where the item was afterwards.
+/// Changes of an item by one batch, and where the item was afterwards.
 #[derive(Debug, Clone)]
 pub struct Phase {
     /// When the engine asked for the batch.
@@ -34,7 +34,7 @@ pub struct Phase {
     pub done: Moment,
     /// Which process wrote it.
     pub process: usize,
-    /// What it changed about the item.
+    /// Its changes of the item.
     pub changes: Vec<Change>,
     /// Where the item was afterwards.
     pub location: Location,

@@ -28,7 +28,7 @@ const LATE: Duration = Duration::from_secs(10);
 const HAND_OVER_MAX: Duration = Duration::from_millis(500);
 /// So soon all nodes know that a disturbance is over.
 const KNOWN_WITHIN: Duration = Duration::from_secs(5);
-/// So many nodes that try to take the same shard over are a crowd.
+/// Number of nodes that are a crowd if they try to take the same shard over.
 const CROWD: usize = 3;
 
 /// A move from a living owner.
@@ -43,7 +43,7 @@ struct Move {
     drains: bool,
 }
 
-/// What the runs met: moves from living owners, those that were checked, and other moves.
+/// Counts the moves of the runs: moves from living owners, those that were checked, and other moves.
 pub fn check(record: &RunRecord, log: &ClusterLog, found: &mut Vec<Finding>) -> [u64; 3] {
     let mut moves: Vec<Move> = Vec::new();
     let mut since: BTreeMap<ShardId, Vec<Moment>> = BTreeMap::new();
@@ -152,7 +152,7 @@ fn crowded(record: &RunRecord, log: &ClusterLog, moves: &[Move], at: Moment, fou
         });
         !arrived && !newer && it.between.iter().all(|process| lives(record, *process, at))
     };
-    // Who gives a shard has done its part once it has released it.
+    // A node that gives a shard has done its part once it has released it.
     let has_given = |it: &Move| {
         let shard = record.shards.iter().find(|shard| shard.id == it.shard);
         let mut releases = shard.iter().flat_map(|shard| &shard.releases);

@@ -67,7 +67,8 @@ pub(super) fn empty(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
         if !delivered.is_empty() || beside_lost(record, call) || was_stopping(record, call) {
             continue;
         }
-        // What a read brings is used once no batch is in flight. Where commits are slow that may be too late.
+        // Items that a read brings are used once no batch is in flight. Where commits are slow that may be
+        // too late.
         let end = call.start.at.plus(asked.wait).plus(HEAD_TIMEOUT);
         if !record.strict && call.end.at >= end {
             continue;

@@ -62,7 +62,7 @@ fn history<'a>(
     items.by_id.values().filter(of_topic).map(|item| (item, during(item, call)))
 }
 
-/// What an item was at some moment that the engine may have seen.
+/// Phases of an item that the engine may have seen.
 fn during<'a>(item: &'a Item, call: &Call) -> Vec<&'a Phase> {
     let from = call.start.at.minus(COMMIT_KNOWN_AFTER);
     let first = item.phases.iter().rposition(|phase| phase.done.at < from).unwrap_or(0);

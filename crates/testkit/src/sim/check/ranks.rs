@@ -38,7 +38,8 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
             }
             let Some(Ok(done)) = answer.member(index) else { continue };
             let Some(item) = items.by_id.get(&done.id) else { continue };
-            // What an earlier call had sent too may be stored by that one, while this one waits for it.
+            // An item that an earlier call had sent too may be stored by that one, while this one waits for
+            // it.
             let repeated = first_sent.get(&sent.tag) != Some(&call.start.event);
             let due_now = sent.schedule == Schedule::Now && stored_during(item, call);
             if done.duplicate || repeated || !due_now {
@@ -53,7 +54,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
                 let name = format!("{} of call {}", item.id, call.start.event);
                 queues.entry(queue).or_default().push(Enqueued { start, end, index, rank, name });
             };
-            // What several nodes number has the order of their clocks.
+            // Items that several nodes number have the order of their clocks.
             if !record.forwards {
                 add(Some(item.id.shard), 0);
             }

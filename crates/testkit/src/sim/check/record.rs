@@ -1,4 +1,4 @@
-//! What the checker reads: the record of a run.
+//! Record of a run, which the checker reads.
 
 use forebay_engine::Settings;
 use forebay_types::ShardId;
@@ -11,7 +11,7 @@ use crate::{
 /// A broken invariant: its name and a sentence.
 pub type Finding = (&'static str, String);
 
-/// What one shard committed.
+/// Batches that one shard committed.
 #[derive(Debug, Clone)]
 pub struct ShardLog {
     /// Its number.

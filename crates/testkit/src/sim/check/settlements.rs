@@ -146,7 +146,7 @@ fn done(
     }
 }
 
-/// What LEASE_LOST reports was true at some moment of the call.
+/// The fate that LEASE_LOST reports was true at some moment of the call.
 fn lost(call: &Call, receipt: Receipt, refusal: &Refusal, items: &Items, found: &mut Vec<Finding>) {
     let (Some(fate), Some(item)) = (refusal.fate, items.by_id.get(&receipt.item)) else { return };
     let fits = |phase: &Phase| {

@@ -57,7 +57,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     }
 }
 
-/// What must hold by the shard's own time, whatever the clocks do.
+/// Rules that must hold by the shard's own time, whatever the clocks do.
 fn in_shard_time(item: &Item, retention: Duration, found: &mut Vec<Finding>) {
     let mut last = Timestamp::MIN;
     for phase in &item.phases {

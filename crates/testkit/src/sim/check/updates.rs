@@ -16,7 +16,7 @@ use crate::sim::history::{Call, Known, What};
 const NAME: &str = "AS-ASKED";
 
 pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
-    // What each item was asked to become, by calls that may have done it.
+    // Updates that were asked for each item, by calls that may have done them.
     let mut asked: HashMap<ItemId, Vec<(u64, &ItemUpdate)>> = HashMap::new();
     for call in &record.calls {
         let What::Change { call: change, answer } = &call.what else { continue };
@@ -96,7 +96,7 @@ fn is_done(item: &Item, at: usize, update: &ItemUpdate) -> bool {
         && row.attributes.expires_at == ttl.map(|ttl| after.time.plus(ttl)).or(before.expires_at)
 }
 
-/// What was refused as leased or dead was so at some moment of the call.
+/// An item that was refused as leased or dead was so at some moment of the call.
 fn refused(call: &Call, item: &Item, refusal: &Refusal, found: &mut Vec<Finding>) {
     let was: fn(&Phase) -> bool = match refusal.reason {
         Reason::ItemLeased => |phase| phase.lease.is_some(),

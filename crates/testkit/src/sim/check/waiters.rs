@@ -25,7 +25,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     for later in &polls {
         for (number, one) in later.delivered.iter().enumerate() {
             let Some((id, phase)) = phase_of(one, items) else { continue };
-            // What one batch leases goes out together: the last item of an answer says no more.
+            // Items that one batch leases go out together: the last item of an answer says no more.
             if number > 0 && later.delivered[number - 1].topic == one.topic {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What every disturbance of a cluster needs.
+//! Functions that every disturbance of a cluster needs.
 
 use crate::{
     fake::Dice,

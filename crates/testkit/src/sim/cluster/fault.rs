@@ -1,8 +1,8 @@
-//! What may disturb a cluster.
+//! Faults that may disturb a cluster.
 
 use crate::fake::Dice;
 
-/// What may disturb a cluster.
+/// Fault that may disturb a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// A node is killed.

@@ -8,7 +8,7 @@ use std::{
 
 use crate::fake::Dice;
 
-/// What happens to a message and its answer.
+/// Fate of a message and its answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
     /// How long the message is on its way.
@@ -27,7 +27,7 @@ pub struct Way {
 pub struct Network(Mutex<State>);
 
 struct State {
-    /// What happens to messages.
+    /// Chance of the fates of messages.
     dice: Dice,
     /// Messages that get lost, and as many that arrive twice, per mille.
     lost: u32,
@@ -41,7 +41,7 @@ impl Network {
         Self(Mutex::new(State { dice, lost: 0, cuts: BTreeSet::new() }))
     }
 
-    /// What happens to the next message.
+    /// Decides the fate of the next message.
     pub fn way(&self) -> Way {
         let State { dice, lost, .. } = &mut *self.lock();
         Way {

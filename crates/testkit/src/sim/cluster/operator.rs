@@ -1,4 +1,4 @@
-//! What operators do: they pin shards, drain nodes, and add, drain and remove shards.
+//! Acts of operators: they pin shards, drain nodes, and add, drain and remove shards.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a cluster consists of beside its nodes.
+//! Parts of a cluster beside its nodes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -64,13 +64,13 @@ impl MemberOf {
     }
 }
 
-/// What a cluster consists of beside its nodes.
+/// Parts of a cluster beside its nodes.
 pub struct Cluster {
     /// The catalog.
     pub catalog: CatalogDb,
     /// The way between nodes.
     pub network: Arc<Network>,
-    /// What disturbs it.
+    /// Its disturbances.
     pub troubles: Troubles,
     /// The names of all processes that were started, in order.
     names: Mutex<Vec<NodeName>>,
@@ -103,7 +103,7 @@ impl Cluster {
         names.len()
     }
 
-    /// What the checks after the run read.
+    /// Takes the log that the checks after the run read.
     pub fn log(&self) -> ClusterLog {
         ClusterLog {
             assigned: std::mem::take(&mut self.catalog.lock().assigned),
@@ -113,12 +113,12 @@ impl Cluster {
     }
 }
 
-/// What the checks after the run read of a cluster.
+/// Log of a cluster that the checks after the run read.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterLog {
     /// Every change of the assignment.
     pub assigned: Vec<Assigned>,
-    /// What disturbed the cluster.
+    /// Disturbances of the cluster.
     pub troubles: Vec<Trouble>,
     /// The names of all processes, in the order of their numbers.
     pub names: Vec<NodeName>,
@@ -163,7 +163,7 @@ pub struct ClusterCoverage {
     pub shards_changed: u64,
     /// Moves of shards from living owners.
     pub moves: u64,
-    /// Those of them that were checked, because nothing disturbed the cluster.
+    /// Moves of these that were checked, because nothing disturbed the cluster.
     pub moves_checked: u64,
     /// Moves of shards that had lost their owner.
     pub failovers: u64,

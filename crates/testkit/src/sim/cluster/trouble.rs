@@ -1,4 +1,4 @@
-//! What disturbs a cluster, and when it was last undisturbed.
+//! Disturbances of a cluster, and when it was last undisturbed.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},

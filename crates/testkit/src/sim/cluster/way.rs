@@ -25,7 +25,7 @@ pub struct ClusterWay {
     pub process: usize,
     /// Every process.
     pub nodes: Arc<Mutex<Vec<Node>>>,
-    /// What happens on the way.
+    /// The network on the way.
     pub network: Arc<Network>,
 }
 

@@ -31,7 +31,7 @@ pub struct Module {
     pub children: Vec<usize>,
     /// The other items that it defines.
     pub items: HashSet<String>,
-    /// What its `use` declarations bring in.
+    /// Names that its `use` declarations bring in.
     pub brought: Vec<Brought>,
     /// Every path that it names.
     pub named: Vec<Named>,

@@ -21,7 +21,7 @@ pub struct Named {
     pub only_tests: bool,
 }
 
-/// What one `use` brings in.
+/// Name that one `use` brings in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brought {
     /// The name by which it is known; none for a glob.
@@ -34,7 +34,7 @@ pub struct Brought {
     pub passed_on: bool,
 }
 
-/// What a `use` brings in; nothing if it names another crate by `::`.
+/// Returns the names that a `use` brings in; none if it names another crate by `::`.
 pub fn brought(item: &ItemUse) -> Vec<Brought> {
     let mut all = Vec::new();
     if item.leading_colon.is_none() {

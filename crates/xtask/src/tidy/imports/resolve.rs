@@ -5,7 +5,7 @@ use super::modules::Modules;
 /// How many re-exports a path may go through.
 const DEPTH: usize = 8;
 
-/// What a path names.
+/// Target that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A module, itself.
@@ -15,8 +15,8 @@ pub enum Target {
 }
 
 impl Modules {
-    /// What a path in the module `from` names; none if it leads out of the crate. Where an item can't be
-    /// found, as one that a macro makes, it is taken to be in the last module that is named.
+    /// Returns the target of a path in the module `from`; none if it leads out of the crate. Where an item
+    /// can't be found, as one that a macro makes, it is taken to be in the last module that is named.
     pub fn resolve(&self, from: usize, parts: &[String]) -> Option<Target> {
         self.resolve_within(from, parts, DEPTH)
     }
@@ -63,7 +63,7 @@ impl Modules {
         Some(Target::Module(module))
     }
 
-    /// What a module knows by a name. The last name of a path is rather an item than a module.
+    /// Looks up a name in a module. The last name of a path is rather an item than a module.
     fn look_up(&self, module: usize, name: &str, last: bool, depth: usize) -> Option<Target> {
         let depth = depth.checked_sub(1)?;
         let known = &self.0[module];
