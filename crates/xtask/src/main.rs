@@ -41,7 +41,7 @@ enum Task {
     /// Says which database servers the tests would use, unpacking them if need be.
     Servers,
     /// Checks the rules of the tree that no compiler knows: lengths, comments, who may import whom.
-    Tidy,
+    Tidy(tidy::Arguments),
     /// Generates the code of the gRPC interface anew, after `proto/` changed. It is committed.
     Codegen,
     /// Runs the programs of README.md (curl, Python, Rust) against a node with TLS and tokens. It needs
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Servers => servers::start().map(|_| true),
-        Task::Tidy => tidy::run(&cargo::workspace()),
+        Task::Tidy(arguments) => tidy::run(&cargo::workspace(), &arguments),
         Task::Codegen => codegen::run(),
         Task::Programs => programs::run(),
         Task::Compose => compose::run(),

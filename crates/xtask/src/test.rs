@@ -24,7 +24,7 @@ pub struct Arguments {
 /// Checks whether the tree is tidy and runs the tests, whatever it finds; says whether it is, and all of them
 /// passed and none was skipped.
 pub fn run(arguments: &Arguments) -> anyhow::Result<bool> {
-    let tidy = tidy::run(&workspace())?;
+    let tidy = tidy::run(&workspace(), &tidy::Arguments::default())?;
     let servers = servers::start()?;
     let all = arguments.package.is_empty();
     if all {

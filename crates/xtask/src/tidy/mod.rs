@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: rules of the tree that neither rustc nor clippy know. One rule a file.
 
 mod circles;
+mod code_lines;
 mod crate_edges;
 mod dependencies;
 mod fields;
@@ -18,6 +19,7 @@ mod opening;
 mod packages;
 mod subjects;
 mod tree;
+mod words;
 
 use std::path::Path;
 
@@ -25,9 +27,22 @@ use finding::Finding;
 use subjects::Subjects;
 use tree::Tree;
 
+/// Options of `cargo xtask tidy`.
+#[derive(Default, clap::Args)]
+pub struct Arguments {
+    /// Print the lines of code that ship, by crate, without tests and comments, and check nothing
+    #[arg(long)]
+    lines: bool,
+}
+
 /// Holds the workspace at `root` against every rule and prints what breaks one; says whether nothing does.
-pub fn run(root: &Path) -> anyhow::Result<bool> {
-    let mut findings = check(&Tree::read(root)?);
+pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<bool> {
+    let tree = Tree::read(root)?;
+    if arguments.lines {
+        code_lines::print(&tree);
+        return Ok(true);
+    }
+    let mut findings = check(&tree);
     findings.extend(packages::check(root)?);
     match subjects::check(root) {
         Subjects::Read(found) => findings.extend(found),
@@ -52,6 +67,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
         functions::check(tree),
         length::check(tree),
         opening::check(tree),
+        words::check(tree),
         fields::check(tree, &targets),
         crate_edges::check(tree),
         folder_edges::check(tree, &targets),
@@ -80,7 +96,7 @@ mod tests {
     #[test]
     fn a_tree_that_breaks_a_rule_fails() {
         let broken = Fixture::new().member("types", "").file("crates/types/src/lib.rs", "fn f() {}\n");
-        assert!(!run(broken.root()).unwrap());
+        assert!(!run(broken.root(), &Arguments::default()).unwrap());
     }
 
     #[test]
@@ -88,7 +104,7 @@ mod tests {
         let tidy = Fixture::new()
             .member("forebay-types", "")
             .file("crates/forebay-types/src/lib.rs", "//! Types.\n\nfn f() {}\n");
-        assert!(run(tidy.root()).unwrap());
+        assert!(run(tidy.root(), &Arguments::default()).unwrap());
     }
 
     #[test]
