@@ -1,4 +1,4 @@
-//! What the fuzzer asks of what comes from outside: page tokens, configurations, and requests as JSON.
+//! Targets of the fuzzer, for input from outside: page tokens, configurations, and requests as JSON.
 
 use std::sync::{Arc, LazyLock};
 

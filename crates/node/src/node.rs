@@ -27,7 +27,7 @@ pub struct Node {
     pub(crate) info: Arc<NodeInfo>,
     /// Keeps the flag and the health checks true to what is served.
     pub(crate) readiness: JoinHandle<()>,
-    /// What sees to operations whose home shards it owns, and what follows policies without a cluster.
+    /// Tasks that see to operations whose home shards it owns, and that follow policies without a cluster.
     pub(crate) tasks: Vec<JoinHandle<()>>,
     /// The node's part in its cluster. `None`: it has a static list of shards.
     pub(crate) member: Option<Member>,

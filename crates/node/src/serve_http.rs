@@ -47,8 +47,8 @@ pub(crate) fn serve_http(
     Ok(http::serve(listener, tls, info, connect, gate, header_timeout))
 }
 
-/// Who may read pages. Nodes of a cluster know each other's sessions and forms; one that is alone has its
-/// own.
+/// Decides who may read pages. Nodes of a cluster know each other's sessions and forms; one that is alone has
+/// its own.
 fn keeper(
     config: &Config,
     (info, audit): (&NodeInfo, Arc<Auditor>),

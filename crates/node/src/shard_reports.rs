@@ -1,4 +1,4 @@
-//! What the databases of shards say of themselves, and whether the shards may be served.
+//! Reports of the databases of shards on themselves, and whether the shards may be served.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::shards::{KnownCluster, NumberedShard, UnfitShard};
 /// A shard that does not answer within this time is taken over later.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a shard's database says of itself.
+/// Report of a shard's database on itself.
 pub struct ShardReport {
     /// The shard.
     pub id: ShardId,
     /// Its server.
     pub server: String,
-    /// What was found out.
+    /// Answer of the database.
     pub answer: ShardAnswer,
 }
 

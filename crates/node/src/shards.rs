@@ -86,7 +86,7 @@ pub enum UnfitShard {
     Url {
         /// The shard.
         shard: ShardId,
-        /// What is wrong.
+        /// The error.
         error: StoreError,
     },
     /// The schema is missing or of another version.
@@ -94,7 +94,7 @@ pub enum UnfitShard {
     Schema {
         /// The shard.
         shard: ShardId,
-        /// What is wrong.
+        /// The error.
         error: StoreError,
     },
     /// It belongs to another queue than the shards before it.
@@ -216,7 +216,7 @@ impl KnownCluster {
     }
 }
 
-/// What each shard of a node must be like.
+/// Requirements that each shard of a node must meet.
 #[derive(Debug, Clone)]
 pub struct Checks {
     /// Skips the check of durability.
@@ -245,7 +245,7 @@ struct CheckedShard {
     id: ShardId,
     /// The shard that is checked.
     inner: Arc<dyn Shard>,
-    /// What it must be like.
+    /// The requirements that it must meet.
     checks: Checks,
 }
 

@@ -165,7 +165,8 @@ fn certificates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Certificates,
     Ok(certificates)
 }
 
-/// Who may do what at the ports, what follows the tokens, and what changes those of the catalog.
+/// Access control of the ports, the writer that follows the tokens, and the book that changes those of the
+/// catalog.
 async fn protection(
     config: &Config,
     begun: Option<&Begun>,
@@ -194,7 +195,7 @@ async fn joining(
     }
 }
 
-/// What begins the spans of calls, and what sends them, if they have somewhere to go.
+/// Begins the traces and their export, if they have somewhere to go.
 fn traces(config: &Config) -> Result<Option<(Traces, Exporting)>, TracesError> {
     let name = config.name.as_ref().map_or_else(host_name, ToString::to_string);
     config.traces.as_ref().map(|settings| Traces::start(settings, &name)).transpose()
@@ -292,14 +293,14 @@ fn start_engine(
     }))
 }
 
-/// What serves clients. As a member of a cluster it passes calls on to other nodes.
+/// The queue that serves clients. As a member of a cluster it passes calls on to other nodes.
 fn queue(engine: &Engine, config: &Config, member: Option<&Joining>, clock: Arc<dyn Clock>) -> Queue {
     let links = member.map(|member| member.links.clone() as Arc<dyn Links>);
     let front = Front::new(engine.clone(), links);
     Queue { engine: engine.clone(), front, rules: Arc::new(config.rules.clone()), clock }
 }
 
-/// What writes calls for operators down, and what knows which were made before.
+/// The log of calls for operators, and the calls that were made before.
 type Log = (Arc<Auditor>, Arc<Repeats>);
 
 /// The calls for operators, what writes them down, and tasks that see to both.
@@ -350,7 +351,8 @@ fn admin(
     Ok((admin, (audit, repeats), history, tasks))
 }
 
-/// What changes policies, and for a node without a cluster what follows them. `None`: there is no catalog.
+/// The book that changes policies, and for a node without a cluster the task that follows them. `None`: there
+/// is no catalog.
 async fn policies(
     config: &Config,
     engine: &Engine,
@@ -367,8 +369,8 @@ async fn policies(
     }
 }
 
-/// What signs page tokens: the secret of the cluster. Nodes with a list of shards of their own have none;
-/// those that share the list share the addresses of the shards, with their passwords.
+/// Signs page tokens by the secret of the cluster. Nodes with a list of shards of their own have none; nodes
+/// that share the list share the addresses of the shards, with their passwords.
 fn page_tokens(config: &Config, clock: Arc<dyn Clock>) -> PageTokens {
     if let Some(secret) = config.peer_secrets.first() {
         return PageTokens::new(&[secret.reveal().as_bytes()], clock);
@@ -382,7 +384,7 @@ fn page_tokens(config: &Config, clock: Arc<dyn Clock>) -> PageTokens {
     PageTokens::new(&secrets, clock)
 }
 
-/// What the pages, the metrics and the calls for operators show of the engine.
+/// The status of the engine for the pages, the metrics and the calls for operators.
 fn status_cache(engine: &Engine, age: Duration) -> Arc<StatusCache> {
     let engine = engine.clone();
     Arc::new(StatusCache::new(age, move || {

@@ -5,7 +5,7 @@ use http::{HeaderMap, header::AUTHORIZATION};
 /// The name of the scheme, in any case.
 const SCHEME: &str = "bearer";
 
-/// What a request shows.
+/// Credential in the headers of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Shown<'a> {
     /// No such header.
@@ -19,7 +19,7 @@ pub enum Shown<'a> {
     Several,
 }
 
-/// What the headers of a request show.
+/// Reads the credential from the headers of a request.
 pub fn shown(headers: &HeaderMap) -> Shown<'_> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Shown::Nothing };

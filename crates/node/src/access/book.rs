@@ -29,7 +29,7 @@ pub struct TokenBook {
     pub told: watch::Receiver<u64>,
     /// When tokens are made and revoked.
     pub clock: Arc<dyn Clock>,
-    /// Who changes tokens at the moment.
+    /// Tenants that change tokens at the moment.
     pub turns: Turns,
 }
 
@@ -150,12 +150,12 @@ pub fn not_found(id: &str) -> Refusal {
     Refusal::new(Reason::TokenNotFound, format!("there is no token {id} in this namespace"))
 }
 
-/// What the catalog answers, if it does so in time.
+/// The answer of the catalog, if it comes in time.
 async fn within<T>(answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, Refusal> {
     match tokio::time::timeout(CATALOG_TIMEOUT, answer).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => {
-            // What it said is for operators.
+            // The catalog's error is for operators.
             tracing::warn!(%error, "tokens can't be read or changed in the catalog");
             Err(unavailable("it does not answer, or its schema is older than this program"))
         }

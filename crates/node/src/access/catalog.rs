@@ -21,11 +21,11 @@ use crate::random::random_bytes;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long an answer may take.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
-/// So many uses of tokens are noted after each look.
+/// At most this many uses of tokens are noted after each look.
 const NOTES: usize = 10;
 /// Tokens that ended or were revoked are kept for so long.
 pub const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
-/// Who has made what no caller has made.
+/// The name of the maker of tokens that no caller has made.
 const OPERATOR: &str = "operator";
 
 /// Follows the tokens of a catalog.
@@ -36,7 +36,7 @@ pub struct CatalogTokens {
     clock: Arc<dyn Clock>,
     /// The version in use.
     known: u64,
-    /// What the table is made of.
+    /// Sources of the table.
     sources: Arc<Sources>,
     /// Receives the version in use.
     told: watch::Sender<u64>,
@@ -67,7 +67,7 @@ impl CatalogTokens {
         }
     }
 
-    /// What changes tokens, and waits until they are in use here.
+    /// Handles by which tokens are changed: they ask for a look, and tell which version is in use here.
     pub fn handles(&self) -> (Arc<Notify>, watch::Receiver<u64>) {
         (self.look.clone(), self.told.subscribe())
     }

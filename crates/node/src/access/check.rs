@@ -21,9 +21,9 @@ use super::{
 };
 use crate::{grpc::Caller, tls::Principal};
 
-/// What callers are told whose credentials are not accepted, whatever is wrong with them.
+/// The message to callers whose credentials are not accepted, whatever is wrong with them.
 const BAD: &str = "the credentials are not valid";
-/// What callers are told that show nothing.
+/// The message to callers that show no credential.
 const NONE: &str = "credentials are missing: send `authorization: Bearer` and a token";
 /// The log has one line of refused credentials in this time.
 const LOG_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
@@ -44,12 +44,12 @@ pub struct Access {
     logged: Mutex<(Option<Monotonic>, u64)>,
 }
 
-/// Who makes a request.
+/// Caller that makes a request.
 #[derive(Debug, Clone)]
 pub struct Authenticated {
-    /// What it has shown. `None`: nothing is asked for.
+    /// The credential that it has shown. `None`: none is asked for.
     credential: Option<Arc<Credential>>,
-    /// Who it is, and what it may do.
+    /// Its identity, with its rights.
     pub identity: Arc<Identity>,
 }
 
@@ -93,8 +93,8 @@ impl Access {
         table.map(|table| table.ends(self.clock.wall())).unwrap_or_default()
     }
 
-    /// Who makes a request. A token decides, and where none is shown the certificate of the connection.
-    /// `port`: as metrics name it.
+    /// Finds the caller of a request. A token decides, and where none is shown the certificate of the
+    /// connection. `port`: as metrics name it.
     pub fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -132,8 +132,8 @@ impl Access {
         }
     }
 
-    /// Who makes a request, by its head alone, where its message may hold a token too. `None`: the message
-    /// decides. The certificate of the connection counts after its token.
+    /// Finds the caller of a request by its head alone, where its message may hold a token too. `None`: the
+    /// message decides. The certificate of the connection counts after its token.
     pub fn of_head(
         &self,
         headers: &HeaderMap,
@@ -146,7 +146,7 @@ impl Access {
         }
     }
 
-    /// Who makes a request whose message may hold a token, where its head shows none.
+    /// Finds the caller of a request whose message may hold a token, where its head shows none.
     pub fn of_message(
         &self,
         token: Option<&str>,
@@ -176,8 +176,8 @@ impl Access {
         Ok(Authenticated { credential: Some(Arc::new(credential)), identity })
     }
 
-    /// Who shows a token at the login. The error says what is wrong with it, for operators. Where nothing is
-    /// asked for, no token is known.
+    /// Finds the caller that shows a token at the login. The error says what is wrong with it, for operators.
+    /// Where nothing is asked for, no token is known.
     pub fn of_token(&self, text: &str) -> Result<(TokenId, SecretHash, Authenticated), &'static str> {
         let table = self.table.as_ref().ok_or("unknown")?;
         let credential = Credential::of_token(text).ok_or("malformed")?;
@@ -188,7 +188,8 @@ impl Access {
         }
     }
 
-    /// Who has logged in with the secret of a token. `None`: it is of no use any more.
+    /// Finds the caller that has logged in with the secret of a token. `None`: the token is of no use any
+    /// more.
     pub fn of_session(&self, id: TokenId, hash: SecretHash) -> Option<Authenticated> {
         let table = self.table.as_ref()?.borrow();
         self.find(&table, Credential::Token { id, hash }).ok()
@@ -237,7 +238,7 @@ impl Authenticated {
 }
 
 impl Authenticated {
-    /// Who pays for what it takes of what all share. `None`: nobody is known.
+    /// The root that pays for what the caller takes of what all share. `None`: nobody is known.
     pub fn payer(&self) -> Option<Arc<str>> {
         (self.identity.kind != Kind::Anyone).then(|| self.identity.root().into())
     }

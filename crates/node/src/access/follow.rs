@@ -42,7 +42,7 @@ impl TokensState {
     }
 }
 
-/// What makes the table.
+/// Followers of the file and of the catalog, which make the table.
 pub struct Writer {
     /// Follows the file.
     file: FileTokens,
@@ -85,7 +85,7 @@ impl Writer {
         self.used.clone()
     }
 
-    /// What changes tokens in the catalog. `None`: its tokens are not accepted.
+    /// Changes tokens in the catalog. `None`: its tokens are not accepted.
     pub fn book(&self, catalog: Option<Arc<dyn Catalog>>, clock: &Arc<dyn Clock>) -> Option<TokenBook> {
         let (look, told) = self.catalog.as_ref()?.handles();
         Some(TokenBook { catalog: catalog?, look, told, clock: clock.clone(), turns: Turns::default() })
@@ -108,11 +108,11 @@ async fn first_token(
 
 /// Follows the file.
 struct FileTokens {
-    /// What the table is made of.
+    /// Settings: the file, and the certificates.
     settings: AccessSettings,
     /// The file's content of which the table in use was made.
     content: Vec<u8>,
-    /// What the table is made of.
+    /// Sources of the table.
     sources: Arc<Sources>,
     /// Whether the file can be used.
     state: TokensState,
@@ -156,7 +156,7 @@ impl FileTokens {
 
 /// Looks at the file and the catalog from time to time. Ends when it is dropped.
 pub struct Following {
-    /// What the table is made of.
+    /// Sources of the table.
     sources: Arc<Sources>,
     /// Makes it look at the file at once.
     now: Arc<Notify>,

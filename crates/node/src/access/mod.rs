@@ -1,4 +1,4 @@
-//! Who may use the ports of a node: credentials of requests, and the table that they are looked up in.
+//! Access to the ports of a node: credentials of requests, and the table that they are looked up in.
 //!
 //! `check.rs` finds who makes a request, and whether it may. `bearer.rs` reads the header. `sources.rs` is
 //! what the table is made of. `tokens.rs` reads the file of tokens, and `follow.rs` looks at it from time to

@@ -1,4 +1,4 @@
-//! What the configuration says of access. The file of tokens is read when the node starts.
+//! Access settings of the configuration. The file of tokens is read when the node starts.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What the table of credentials is made of: the file of tokens, those of the catalog, and the certificates
+//! Sources of the table of credentials: the file of tokens, the tokens of the catalog, and the certificates
 //! of the configuration. Each has one writer; whoever has something new makes the whole table anew.
 
 use std::{
@@ -9,11 +9,11 @@ use std::{
 use forebay_access::{Grant, Record, Table, TokenId};
 use tokio::sync::watch;
 
-/// What the table is made of.
+/// Sources of the table.
 pub struct Sources {
     /// The tokens and certificates of each source.
     tokens: Mutex<Tokens>,
-    /// Those who look things up have the other end.
+    /// Sends the table to the parts of the node that look credentials up.
     table: watch::Sender<Arc<Table>>,
 }
 
@@ -22,9 +22,9 @@ pub struct Sources {
 struct Tokens {
     /// Names in certificates, and what their holders may do.
     certificates: Vec<(String, Vec<Grant>)>,
-    /// Those of the file.
+    /// Tokens of the file.
     file: Vec<Record>,
-    /// Those of the catalog. If both have an id, that of the catalog counts: it can be revoked there.
+    /// Tokens of the catalog. If both have an id, that of the catalog counts: it can be revoked there.
     catalog: Vec<Record>,
 }
 

@@ -44,7 +44,7 @@ pub struct Auditor {
 pub struct AuditedCall {
     /// Writes its end.
     auditor: Arc<Auditor>,
-    /// What is known of it. `None`: its end is written.
+    /// The record so far. `None`: its end is written.
     record: Option<AuditRecord>,
     /// Counts it.
     place: Option<Place>,
@@ -92,7 +92,7 @@ impl Auditor {
         if shows && !(asks_for_payloads(&message) && caller.may(Scope::Inspect, &described.namespace)) {
             return Ok(None);
         }
-        // Who looks has seen it, whatever comes then.
+        // A call that shows something has shown it, whatever comes then.
         let outcome = if shows { AuditOutcome::Done } else { AuditOutcome::Intended };
         let record = AuditRecord {
             namespace: described.namespace,

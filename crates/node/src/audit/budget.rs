@@ -13,11 +13,11 @@ use forebay_types::{Monotonic, Refusal};
 
 use crate::grpc::overloaded;
 
-/// So many accounts are kept at most where names are made up. What is full again is forgotten.
+/// At most this many accounts are kept where names are made up. One that is full again is forgotten.
 const ACCOUNTS_MAX: usize = 4_096;
-/// So many calls are written down at once, in all.
+/// At most this many calls are written down at once, in all.
 const CALLS_MAX: usize = 64;
-/// Those of one account.
+/// At most this many calls of one account are written down at once.
 const CALLS_OF_ACCOUNT_MAX: usize = 8;
 
 /// Bytes that can be written at once, and that come back in a second.
@@ -67,7 +67,7 @@ impl Level {
     }
 }
 
-/// What an account has.
+/// Bytes and calls of an account.
 struct Account {
     /// All of it.
     own: Level,
@@ -89,7 +89,7 @@ impl Account {
 struct Accounts {
     /// By who has them.
     by_name: HashMap<String, Account>,
-    /// What all tenants pay from. `None`: it is full.
+    /// The pool that all tenants pay from. `None`: it is full.
     pool: Option<Level>,
     /// Calls that are being written down.
     calls: usize,
@@ -106,7 +106,7 @@ enum Paid {
     Alone,
     /// The pool.
     Pool,
-    /// What its root keeps.
+    /// The part that its root keeps.
     Kept,
 }
 
@@ -116,11 +116,11 @@ pub struct Place {
     budget: Budget,
     /// The account that pays.
     name: String,
-    /// What pays with it.
+    /// The source that pays with it.
     paid: Paid,
 }
 
-/// Who pays.
+/// The account that pays, and its kind.
 struct Payer {
     /// The account.
     name: String,
@@ -132,7 +132,7 @@ struct Payer {
     is_known: bool,
 }
 
-/// What is taken for.
+/// Kind of the call for which bytes are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// A call that is about to be made.

@@ -10,10 +10,10 @@ use super::{
     text::clean,
 };
 
-/// What is kept of the reason and of the summary of a call that has changed nothing.
+/// Bytes that are kept of the reason and of the summary of a call that has changed nothing.
 const SHORT_BYTES: usize = 64;
 
-/// What a response says of the end of its call.
+/// End of a call, as its response tells it.
 pub struct Ended {
     /// Why it failed, if it did.
     pub failure: Option<String>,

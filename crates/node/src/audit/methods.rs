@@ -44,7 +44,7 @@ pub struct Method {
 pub struct Methods(HashMap<String, Method>);
 
 impl Methods {
-    /// Those of the interface.
+    /// Audited calls of the interface.
     pub fn new() -> Result<Self, DescriptorError> {
         let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET)?;
         let service = pool.services().filter(|service| service.full_name() == SERVICE);

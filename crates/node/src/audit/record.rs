@@ -1,16 +1,16 @@
-//! What a record is beside its columns: its size, its line in the log, and what a handler adds to it.
+//! Parts of a record beside its columns: its size, its line in the log, and what a handler adds to it.
 
 use forebay_store::{AuditOutcome, AuditRecord};
 
-/// What a record says of a call that was made before, and was answered again.
+/// The failure in a record of a call that was made before, and was answered again.
 pub const REPEATED: &str = "REPEATED";
-/// What a record takes beside its texts.
+/// Bytes of a record beside its texts.
 const RECORD_BYTES: usize = 192;
 
-/// What a handler knows of its call only at its end. It is among the extensions of the response.
+/// Facts of a call that its handler knows only at its end. They are among the extensions of the response.
 #[derive(Debug, Clone, Default)]
 pub struct AuditNote {
-    /// What the call was about. Empty: what the request says.
+    /// The subject of the call. Empty: the one that the request names.
     pub target: String,
     /// The operation that it began. Empty: none.
     pub operation_id: String,
@@ -18,7 +18,7 @@ pub struct AuditNote {
     pub repeated: bool,
 }
 
-/// What it takes in the catalog.
+/// Bytes that a record takes in the catalog.
 pub fn record_bytes(record: &AuditRecord) -> usize {
     let AuditRecord { principal, namespace, target, reason, summary, method, peer, node, .. } = record;
     let texts = [principal, namespace, target, reason, summary, method, peer, node];

@@ -1,5 +1,5 @@
-//! What a request is about, in the words of its own fields. Payloads, metadata and headers are left out:
-//! fields of bytes and maps are shown by their size alone.
+//! Subject of a request, in the words of its own fields. Payloads, metadata and headers are left out: fields
+//! of bytes and maps are shown by their size alone.
 
 use std::fmt::Write as _;
 
@@ -15,19 +15,19 @@ const REASONS: [&str; 2] = ["reason", "note"];
 /// The fields that say what the call is about. The first one that is set counts.
 const TARGETS: [&str; 10] =
     ["topic", "item_id", "item_ids", "operation_id", "token_id", "shard", "shard_id", "node", "url", "name"];
-/// So many members of a list are shown.
+/// At most this many members of a list are shown.
 const MEMBERS_MAX: usize = 20;
 /// Deeper values are not shown.
 const DEPTH_MAX: usize = 4;
 /// Longer summaries are cut, before that is made exact.
 const BYTES_MAX: usize = 4 << 10;
 
-/// What a request is about.
+/// Description of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Described {
     /// The tenant that it names. Empty: none.
     pub namespace: String,
-    /// What it is about. May be empty.
+    /// The subject, as a topic or an item. May be empty.
     pub target: String,
     /// Why, in the words of the caller.
     pub reason: String,

@@ -1,4 +1,4 @@
-//! What a node with a static list of shards shows of its cluster.
+//! State of a node with a static list of shards, as it shows its cluster.
 
 use std::net::SocketAddr;
 

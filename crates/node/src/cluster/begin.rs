@@ -1,4 +1,4 @@
-//! What a node of a cluster knows before it starts.
+//! First reading of the catalog, before a node of a cluster starts.
 
 use forebay_membership::{BeginError, Begun};
 

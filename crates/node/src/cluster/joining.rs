@@ -51,11 +51,11 @@ pub(crate) struct Member {
 pub(crate) struct Joining {
     /// The catalog as it was read at the start.
     begun: Begun,
-    /// What the node tells others of itself.
+    /// The entry with which the node tells others of itself.
     pub node: CatalogNode,
     /// The way to other nodes.
     pub links: Arc<PeerLinks>,
-    /// What calls between nodes carry.
+    /// Credentials of calls between nodes.
     credentials: Credentials,
     /// The port for other nodes.
     incoming: Incoming,
@@ -123,12 +123,12 @@ impl Joining {
         })
     }
 
-    /// What changes shards and nodes in the catalog.
+    /// Changes shards and nodes in the catalog.
     pub fn operator(&self, config: &Config) -> Operator {
         Operator::new(config.clone(), self.catalog_changed.clone(), self.state.subscribe())
     }
 
-    /// What changes policies in the catalog.
+    /// Changes policies in the catalog.
     pub fn policies(&self, clock: Arc<dyn Clock>) -> PolicyBook {
         PolicyBook {
             catalog: self.begun.catalog.clone(),

@@ -27,7 +27,7 @@ pub enum CatalogMigrateError {
     Unfit(Vec<UnfitShard>),
 }
 
-/// What was done.
+/// Outcome of a migration.
 pub struct CatalogMigrated {
     /// The cluster.
     pub cluster: ClusterId,

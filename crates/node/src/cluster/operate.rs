@@ -1,4 +1,4 @@
-//! What operators change in the catalog. The nodes act on it at their next look, within a second.
+//! Changes of operators to the catalog. The nodes act on them at their next look, within a second.
 
 use std::{collections::BTreeMap, sync::Arc};
 

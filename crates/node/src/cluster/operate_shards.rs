@@ -67,7 +67,7 @@ pub enum ShardsError {
     HeldUp(u32, HoldUp),
 }
 
-/// What holds a drained shard up: why it can't be removed yet.
+/// Reasons why a drained shard can't be removed yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HoldUp {
     /// Items that are not delivered for good.
@@ -272,7 +272,7 @@ async fn listed(catalog: &dyn Catalog) -> Result<(Vec<CatalogShard>, u64), Shard
     Ok((changes.shards.unwrap_or_default(), changes.versions.shards))
 }
 
-/// What is in a shard, and which sets of shards it has recorded.
+/// Returns the remains in a shard, and which sets of shards it has recorded.
 async fn look(config: &Config, shard: &ShardConfig) -> Result<(Remains, ShardTopology), StoreError> {
     let (remains, seen) = match &shard.url {
         ShardUrl::Sqlite(path) => {

@@ -24,9 +24,9 @@ pub(crate) struct Operator {
     look: Arc<Notify>,
     /// The cluster as this node sees it.
     state: watch::Receiver<Arc<ClusterState>>,
-    /// Who may make a change now.
+    /// Permit to make a change. There is one.
     turn: Arc<Semaphore>,
-    /// Who may add a shard now.
+    /// Permit to add a shard. There is one.
     adding: Arc<Semaphore>,
 }
 

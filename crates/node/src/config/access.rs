@@ -54,8 +54,8 @@ pub(super) fn access(
     AccessSettings { tokens_file, catalog_tokens, bootstrap_token_file, certificates }
 }
 
-/// What strangers may do who reach these ports from other machines, one sentence each. `peer`: the port for
-/// other nodes, if there are any.
+/// Warnings of what strangers who reach these ports from other machines may do, one sentence each. `peer`:
+/// the port for other nodes, if there are any.
 pub(super) fn exposed(
     ports: [(&str, &str); 2],
     peer: Option<&str>,

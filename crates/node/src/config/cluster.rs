@@ -13,7 +13,7 @@ use super::{
 /// A shorter secret could be guessed.
 const SECRET_BYTES_MIN: usize = 16;
 
-/// What a configuration says of a cluster.
+/// Settings of a cluster.
 pub(super) struct Cluster {
     /// The catalog.
     pub catalog: Option<ShardUrl>,
@@ -21,7 +21,7 @@ pub(super) struct Cluster {
     pub name: Option<NodeName>,
     /// Where to serve other nodes.
     pub peer: String,
-    /// What nodes show each other.
+    /// Secrets that nodes show each other.
     pub peer_secrets: Vec<Secret>,
     /// Where clients reach this node.
     pub advertise_clients: Option<String>,

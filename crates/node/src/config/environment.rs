@@ -23,7 +23,7 @@ const BOOTSTRAP: &str = "bootstrap_token_file";
 const GRAFANA: &str = "http_grafana";
 /// The variable of `traces.ratio`, the one key that is no whole number.
 const RATIO: &str = "traces_ratio";
-/// What the command line reads.
+/// Variables of the command line.
 const COMMAND_LINE: [&str; 12] = [
     "addr",
     "context",
@@ -38,7 +38,7 @@ const COMMAND_LINE: [&str; 12] = [
     "token_file",
     "client_insecure",
 ];
-/// What tests and their tools read.
+/// Variables of tests and their tools.
 const DEVELOPMENT: [&str; 4] = ["bin", "test_", "e2e_", "sim_"];
 
 /// The keys of `[node]` that variables set.
@@ -70,7 +70,7 @@ const NODE_KEYS: [&str; 25] = [
     "mysql_tls",
 ];
 
-/// What is read beside that.
+/// Other variables that are read.
 const OTHERS: [&str; 8] = [
     "mysql_password",
     "peer_secret",
@@ -95,7 +95,7 @@ pub fn text((name, value): (OsString, OsString)) -> Option<(String, String)> {
 pub struct Secrets {
     /// The password of the MySQL accounts.
     pub mysql_password: Option<Secret>,
-    /// What nodes of the cluster show each other.
+    /// The secret that nodes of the cluster show each other.
     pub peer_secret: Option<Secret>,
 }
 

@@ -107,7 +107,7 @@ pub struct TlsKeys {
     pub client_ca_file: Option<String>,
     /// Whether clients show a certificate: `off`, `optional` or `required`.
     pub client_auth: Option<String>,
-    /// What this node shows other nodes, and they it, with those between it and its authority.
+    /// The certificates of this node for connections between nodes, with those between it and its authority.
     pub peer_cert_file: Option<String>,
     /// Its private key.
     pub peer_key_file: Option<String>,
@@ -169,7 +169,7 @@ pub struct HttpKeys {
     pub cors_origins: Vec<String>,
     /// Proxies that say truly where requests come from.
     pub trusted_proxies: Vec<String>,
-    /// What links to Grafana are made from.
+    /// The template of links to Grafana.
     pub grafana: Option<String>,
 }
 
@@ -301,7 +301,7 @@ pub struct MemoryKeys {
 pub struct MetricsKeys {
     /// Names as `namespace/topic`, or how they begin, with a `*`.
     pub topics: Option<Vec<String>>,
-    /// So many topics at most.
+    /// At most this many topics have metrics of their own.
     pub topics_max: Option<usize>,
 }
 

@@ -5,7 +5,7 @@ use http::Uri;
 use super::file::HttpKeys;
 use crate::{connections::Network, http::Grafana};
 
-/// Who may use the HTTP port.
+/// Bounds on the use of the HTTP port, and links to Grafana.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpAccess {
     /// Names by which the node may be called there, beside those that it knows. `*.x` stands for all that end
@@ -16,7 +16,7 @@ pub struct HttpAccess {
     /// Proxies whose `X-Forwarded-For` says where requests come from. No port bounds their connections as
     /// those of one address.
     pub trusted_proxies: Vec<Network>,
-    /// What links to Grafana are made from. `None`: pages have none.
+    /// The template of links to Grafana. `None`: pages have none.
     pub grafana: Option<Grafana>,
 }
 
@@ -53,7 +53,7 @@ pub fn http(keys: HttpKeys, errors: &mut Vec<String>) -> HttpAccess {
     HttpAccess { hosts: keys.hosts, cors_origins: keys.cors_origins, trusted_proxies, grafana }
 }
 
-/// What is behind the user and the password of an address.
+/// The part of an address behind its user and password.
 fn without_user(text: &str) -> &str {
     text.rsplit_once('@').map_or(text, |(_, host)| host)
 }

@@ -13,7 +13,7 @@ pub(super) fn tls(keys: TlsKeys, errors: &mut Vec<String>) -> TlsSettings {
     let path = |text: Option<String>| text.filter(|text| !text.is_empty()).map(PathBuf::from);
     let (cert, key, client_ca) = (path(keys.cert_file), path(keys.key_file), path(keys.client_ca_file));
     let client_auth = match (keys.client_auth.as_deref(), &client_ca) {
-        // Who names the authorities of clients means them to show certificates.
+        // A configuration that names the authorities of clients means them to show certificates.
         (None, Some(_)) | (Some("required"), _) => ClientAuth::Required,
         (None, None) | (Some("off"), _) => ClientAuth::Off,
         (Some("optional"), _) => ClientAuth::Optional,

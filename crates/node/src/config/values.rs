@@ -21,7 +21,7 @@ pub struct Config {
     pub grpc: String,
     /// Where to serve HTTP, `host:port`.
     pub http: String,
-    /// Who may use the HTTP port.
+    /// Bounds on the use of the HTTP port, and links to Grafana.
     pub http_access: HttpAccess,
     /// Where other nodes reach this one; `None`: the bound address of `peer`, or without a catalog that of
     /// `grpc`.
@@ -34,8 +34,8 @@ pub struct Config {
     pub name: Option<NodeName>,
     /// Where to serve other nodes of the cluster, `host:port`.
     pub peer: String,
-    /// What nodes of the cluster show each other: this node shows the first, and takes any. The others are
-    /// there while the secret is changed. Empty: there is no cluster.
+    /// Secrets that nodes of the cluster show each other: this node shows the first, and takes any. The
+    /// others are there while the secret is changed. Empty: there is no cluster.
     pub peer_secrets: Vec<Secret>,
     /// Where clients reach this node; `None`: the bound gRPC address.
     pub advertise_clients: Option<String>,
@@ -65,9 +65,9 @@ pub struct Config {
     pub tls: TlsSettings,
     /// Where spans go. `None`: there are none.
     pub traces: Option<TraceSettings>,
-    /// Who may do what.
+    /// Settings of access control.
     pub access: AccessSettings,
-    /// What strangers may do who reach this node from other machines, one sentence each.
+    /// Warnings of what strangers who reach this node from other machines may do, one sentence each.
     pub exposed: Vec<String>,
     /// The shards to serve. With a catalog: those that `forebay migrate` adds to it.
     pub shards: Vec<ShardConfig>,
@@ -75,7 +75,7 @@ pub struct Config {
     pub forward_bytes: usize,
     /// How old what the pages show may be.
     pub status_age: Duration,
-    /// What requests are checked against.
+    /// Rules that requests are checked against.
     pub rules: RequestRules,
     /// How many calls and bytes the node takes on at once.
     pub load: LoadLimits,

@@ -68,7 +68,7 @@ async fn a_newcomer_is_not_put_out_by_the_next_one() {
     grow_up().await;
     let (mut honest, _next) = (guest(&places, 1, Stage::Silent), guest(&places, 1, Stage::Silent));
     assert_eq!((held[0].end(), held[1].end(), honest.end()), (Some("address"), Some("address"), None));
-    // Who stays silent is the first again.
+    // A client that stays silent is the first again.
     grow_up().await;
     let _one_more = guest(&places, 1, Stage::Silent);
     assert_eq!((honest.end(), held[2].end()), (Some("address"), None));
@@ -113,7 +113,7 @@ fn probes_have_places_of_their_own() {
     assert!(known.iter().all(|guest| !guest.place.is_for_probes()));
     let mut probes: Vec<_> = (0..PROBES).map(|_| guest(&places, 1, Stage::Called)).collect();
     assert!(probes.iter_mut().all(|probe| probe.place.is_for_probes() && probe.end().is_none()));
-    // Who takes these too loses them.
+    // A client that takes these too loses them.
     let last = guest(&places, 2, Stage::Silent);
     assert!(last.place.is_for_probes() && probes[0].end() == Some("port"));
     drop(known);

@@ -11,7 +11,7 @@ const PAGE_TOPICS_DEFAULT: usize = 100;
 /// The most topics of a page.
 const PAGE_TOPICS_MAX: usize = 1_000;
 
-/// What a topic takes in the answer beside its name.
+/// Bytes of a topic in the answer beside its name.
 const TOPIC_BYTES: usize = 64;
 
 /// Serves the call.

@@ -20,7 +20,7 @@ use crate::traces::{note_items, note_origins};
 /// How long before the call's deadline a long poll ends, so that its answer still arrives.
 const WAIT_MARGIN: Duration = Duration::from_millis(200);
 
-/// What an item takes in the answer beside its body and its names: id, receipt, numbers, times.
+/// Bytes of an item in the answer beside its body and its names: id, receipt, numbers, times.
 const ITEM_BYTES: usize = 256;
 
 /// Serves the call.

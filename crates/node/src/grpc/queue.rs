@@ -1,4 +1,4 @@
-//! What every call needs: the engine, the rules for requests, and the clock.
+//! Parts that every call needs: the engine, the rules for requests, and the clock.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -9,7 +9,7 @@ use forebay_types::{Clock, Limits, Namespace, Reason, Refusal};
 
 use super::fields;
 
-/// What every request is checked against.
+/// Rules that every request is checked against.
 #[derive(Debug, Clone, Default)]
 pub struct RequestRules {
     /// Sizes and counts that one request may have.

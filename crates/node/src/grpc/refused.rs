@@ -19,13 +19,13 @@ tokio::task_local! {
     static CALL: OfCall;
 }
 
-/// What was refused in a call. Counted when the call is over, also if nobody waits for it any more.
+/// Refusals in a call. Counted when the call is over, also if nobody waits for it any more.
 struct OfCall {
-    /// What is called.
+    /// Method that is called.
     method: &'static str,
     /// The namespaces that have series of their own.
     reported: ReportedNamespaces,
-    /// What the caller has rights in. Empty: nothing yet.
+    /// Namespace in which the caller has rights. Empty: none is known yet.
     namespace: OnceCell<Namespace>,
     /// How often for which reason.
     counts: RefCell<Vec<(Reason, u64)>>,

@@ -43,7 +43,7 @@ pub struct Serving {
     health: Health,
     /// Read by the pages and metrics.
     load: Arc<AdmissionLoad>,
-    /// What the port serves, for callers that come another way.
+    /// Service of the port, for callers that come another way.
     calls: Calls,
     /// Starts the graceful shutdown.
     shutdown: oneshot::Sender<()>,
@@ -73,8 +73,7 @@ impl Health {
 #[error("cannot set up gRPC reflection: {0}")]
 pub struct ReflectionError(#[from] tonic_reflection::server::Error);
 
-/// What is around every call: who may make it, what writes it down, what knows whether it was made before,
-/// and what begins its span.
+/// Layers around every call: access control, the audit log, the calls that were made before, and the spans.
 type Layers = (Arc<Access>, (Arc<Auditor>, Arc<Repeats>), Option<Traces>);
 
 /// Serves the queue, what is known of the cluster, what KEDA asks, health and reflection on one port, with
@@ -145,7 +144,7 @@ impl Serving {
         &self.health
     }
 
-    /// What the server has taken on, for the pages and metrics.
+    /// The load that the server has taken on, for the pages and metrics.
     pub fn load(&self) -> &Arc<AdmissionLoad> {
         &self.load
     }

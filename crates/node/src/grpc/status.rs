@@ -48,8 +48,8 @@ pub fn of_shown(refusal: &Refusal) -> pb::Status {
     pb::Status { code: code as i32, message: refusal.to_string(), details }
 }
 
-/// What the result of a refused member has: the error, and beside it what callers without the types of its
-/// details need.
+/// Fields of a refused member's result: the error, and beside it the values for callers without the types of
+/// its details.
 pub struct Refused {
     /// With its details.
     pub error: Option<pb::Status>,

@@ -1,5 +1,5 @@
-//! What pages load. Its address has a hash of its content, so that it may be kept for ever, and a page never
-//! gets that of another release.
+//! Files that pages load. Their addresses have a hash of their content. So browsers may keep them for ever,
+//! and a page never gets the file of another release.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ use super::fields::Fields;
 /// How pages look. Inline styles are forbidden by the policy of each page.
 pub static STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("app.css", "text/css; charset=utf-8", include_str!("app.css")));
-/// What makes open pages follow what happens. They read without it.
+/// The script that makes open pages follow what happens. Pages can be read without it.
 pub static SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("app.js", "text/javascript; charset=utf-8", include_str!("app.js")));
 /// Without one, browsers ask for another address.

@@ -9,7 +9,7 @@ use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status};
 use forebay_membership::ClusterState;
 use forebay_types::Timestamp;
 
-/// So many problems are named, and the rest is counted.
+/// The most problems that are named. The rest is counted.
 const PROBLEMS_MAX: usize = 3;
 /// Where the time of day is in a date and time of RFC 3339.
 const TIME_OF_DAY: std::ops::Range<usize> = 11..19;
@@ -93,7 +93,7 @@ impl serde::Serialize for Condition {
     }
 }
 
-/// What is wrong with a shard. That another node owns it is not.
+/// The problem of a shard, if it has one. That another node owns it is none.
 fn problem(shard: &ShardStatus, now: Timestamp) -> Option<String> {
     let name = format!("shard {} ({})", shard.id, shard.server);
     if let Some(micros) = shard.silent_since_micros {

@@ -1,5 +1,6 @@
-//! What every request of the HTTP port must pass first: it is for this node, and no foreign web page sent it
-//! to change something. Who may see a page is decided by its keeper, who makes a call with the call.
+//! Checks that every request of the HTTP port must pass first: it is for this node, and no foreign web page
+//! sent it to change something. The keeper of a page decides who may see it, and the call itself who may make
+//! it.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -20,7 +21,7 @@ use crate::{connections::Episodes, grpc::Caller};
 /// Paths that tell nothing. Supervisors and load balancers ask them by any name.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
-/// Whom requests must be for, and where they may come from.
+/// Names that requests must be for, and places that they may come from.
 pub struct Gate {
     /// The names of this node.
     hosts: Hosts,
@@ -28,7 +29,7 @@ pub struct Gate {
     origins: Origins,
     /// Proxies that say truly where requests come from.
     proxies: Proxies,
-    /// Who may see which page.
+    /// Decides who may see which page.
     pub keeper: Arc<Keeper>,
     /// Refused requests.
     refused: Episodes,

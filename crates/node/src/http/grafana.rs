@@ -5,7 +5,7 @@ use std::str::FromStr;
 use form_urlencoded::byte_serialize;
 use http::{Uri, uri::Authority};
 
-/// What stands for names in a template.
+/// Placeholders for names in a template.
 const NAMESPACE: &str = "{namespace}";
 const TOPIC: &str = "{topic}";
 /// Grafana's word for all values of a variable.

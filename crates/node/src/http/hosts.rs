@@ -10,7 +10,7 @@ use http::{HeaderMap, Uri, header::HOST};
 pub struct Hosts(Vec<String>);
 
 impl Hosts {
-    /// Those of the configuration, and the hosts of the node's own addresses.
+    /// Names of the configuration, and the hosts of the node's own addresses.
     pub fn new<'a>(configured: &[String], addresses: impl IntoIterator<Item = &'a str>) -> Self {
         let own = addresses.into_iter().map(|address| host_of(address).to_owned());
         let names = configured.iter().cloned().chain(own).map(|name| name.to_ascii_lowercase());

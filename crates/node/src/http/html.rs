@@ -1,5 +1,5 @@
-//! What all pages have in common. Every text in them is escaped by `maud`, and what would not be seen in it
-//! here.
+//! The common parts of all pages. Every text in them is escaped by `maud`, and characters that would not be
+//! seen are escaped here.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What the pages, the probes and `/status.json` show of a node.
+//! State of a node, as the pages, the probes and `/status.json` show it.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{access::Access, connections::Places, grpc::AdmissionLoad, peers::PeerLinks, tls::Certificates};
 
-/// What every request handler reads.
+/// The state of the node, which every request handler reads.
 pub type State = axum::extract::State<Arc<NodeInfo>>;
 
 /// A node's addresses, its state, and where its figures come from.
@@ -28,9 +28,9 @@ pub struct NodeInfo {
     pub peers: Option<(Arc<Places>, Arc<PeerLinks>)>,
     /// The certificates of the ports.
     pub certificates: Certificates,
-    /// Who may do what.
+    /// Decides who may do what.
     pub access: Arc<Access>,
-    /// What strangers may do who reach this node, one sentence each.
+    /// Warnings of what strangers who reach this node may do, one sentence each.
     pub exposed: Vec<String>,
     /// The bound gRPC address.
     pub grpc: SocketAddr,
@@ -44,13 +44,13 @@ pub struct NodeInfo {
     pub clock: Arc<dyn Clock>,
     /// At least one shard is served, and the node is not stopping. `/readyz` answers this.
     pub serving: watch::Sender<bool>,
-    /// What is known of the cluster. `None`: the node has a static list of shards.
+    /// The cluster as this node sees it. `None`: the node has a static list of shards.
     pub cluster: Option<watch::Receiver<Arc<ClusterState>>>,
-    /// What the metrics come from.
+    /// Sources of the metrics.
     pub metrics: Measured,
     /// Open pages that follow what happens.
     pub streams: Streams,
-    /// What links to Grafana are made from.
+    /// The template of links to Grafana.
     pub grafana: Option<Grafana>,
 }
 
@@ -67,7 +67,7 @@ pub struct NodeStatus {
     pub http: SocketAddr,
     /// How the node is, in one line.
     pub state: Condition,
-    /// What strangers may do who reach this node, one sentence each.
+    /// Warnings of what strangers who reach this node may do, one sentence each.
     pub exposed: Vec<String>,
     /// At least one shard is served, and the node is not stopping.
     pub serving: bool,

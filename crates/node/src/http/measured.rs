@@ -1,11 +1,11 @@
-//! What the metrics of a node come from, beside its state.
+//! Sources of a node's metrics, beside its state.
 
 use forebay_engine::Settings;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::history::History;
 
-/// What the metrics of a node come from, beside its state.
+/// Sources of a node's metrics, beside its state.
 pub struct Measured {
     /// Renders them.
     pub recorder: PrometheusHandle,

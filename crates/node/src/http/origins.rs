@@ -16,9 +16,9 @@ use http::{
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The use that is made of its answer.
 const MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
-/// What a page of another origin may send.
+/// Headers that a page of another origin may send.
 const SENT: &str = "Content-Type, Connect-Protocol-Version, Connect-Timeout-Ms, Authorization, X-User-Agent";
-/// What it may read of an answer's head.
+/// Headers of an answer that it may read.
 const READ: &str = "Retry-After, X-Forebay-Request-Id";
 
 /// Origins of which pages may make calls: `https://app.example.com`.
@@ -26,7 +26,7 @@ const READ: &str = "Retry-After, X-Forebay-Request-Id";
 pub struct Origins(Vec<String>);
 
 impl Origins {
-    /// Those of the configuration.
+    /// Origins of the configuration.
     pub fn new(configured: &[String]) -> Self {
         Self(configured.to_vec())
     }
@@ -103,14 +103,14 @@ fn is_own(origin: &HeaderValue, headers: &HeaderMap) -> bool {
     host.is_some() && host == headers.get(HOST).map(HeaderValue::as_bytes)
 }
 
-/// What the pages of others are told.
+/// The refusal of a request that a page of another origin has sent.
 pub fn foreign() -> Refusal {
     let message = "a web page of another origin sent this request \
                    (`cors_origins` under [http] lists those that may)";
     Refusal::new(Reason::NotAllowed, message)
 }
 
-/// What a page of a listed origin may send.
+/// The headers that tell a page of a listed origin which methods and headers it may send.
 pub fn preflight() -> HeaderMap {
     HeaderMap::from_iter([
         (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST")),

@@ -5,7 +5,7 @@ use forebay_types::{Refusal, instead};
 
 use super::fields::Fields;
 
-/// What an act has just done, as any page may say.
+/// The field that names the act which was just done. Any page may have it.
 const DONE: &str = "done";
 /// Where the changes of an open page are asked for, and the field that names the page.
 const EVENTS: (&str, &str) = ("/events", "page");

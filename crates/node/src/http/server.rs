@@ -85,7 +85,7 @@ pub fn serve(
     HttpServing { shutdown, task, upkeep }
 }
 
-/// What serves a page. Only those are reached that have a row in the list of what pages need.
+/// The handler of a page. Only pages are reached that have a row in the list of their needs.
 fn page_handler(path: &'static str) -> Option<MethodRouter<Arc<NodeInfo>>> {
     Some(match path {
         "/events" => get(dashboard::events),
@@ -101,7 +101,7 @@ fn page_handler(path: &'static str) -> Option<MethodRouter<Arc<NodeInfo>>> {
     })
 }
 
-/// What serves a form. Its keeper has read it, and knows that a page of this node has sent it.
+/// The handler of a form. Its keeper has read it, and knows that a page of this node has sent it.
 fn form_handler(path: &str) -> Option<MethodRouter<Arc<NodeInfo>>> {
     Some(match path {
         "/login" => post(guard::log_in),
@@ -190,7 +190,7 @@ async fn connection(
     let ended = tokio::select! {
         ended = &mut served => Some(ended),
         why = poll_fn(|context| lifetime.poll_end(context)) => match why {
-            // What is being answered comes to its end.
+            // The request that is being answered comes to its end.
             CREDENTIAL => None,
             _ => return,
         },
@@ -203,7 +203,7 @@ async fn connection(
         None => {
             served.as_mut().graceful_shutdown();
             tokio::select! {
-                // Who does not read its last answer is cut off.
+                // A client that does not read its last answer is cut off.
                 ended = timeout(LAST_ANSWER_TIMEOUT, served) => ended.unwrap_or(Ok(())),
                 _ = poll_fn(|context| lifetime.poll_end(context)) => return,
             }

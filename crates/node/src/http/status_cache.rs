@@ -15,11 +15,11 @@ pub struct StatusCache {
     ask: Ask,
     /// How old a status may be.
     age_max: Duration,
-    /// What is known.
+    /// The last answer, and the open question.
     last: Mutex<Last>,
 }
 
-/// What is known of the status.
+/// The last answer, and the open question.
 #[derive(Default)]
 struct Last {
     /// The last answer, and when it was asked for. `None` in it: the engine has stopped.
@@ -40,7 +40,7 @@ impl StatusCache {
     /// A status that is not older than it may be. `None` once the engine has stopped.
     pub async fn get(&self) -> Option<Arc<Status>> {
         let called = Instant::now();
-        // Those who come while one asks wait here, and find its answer.
+        // Readers that come while one asks wait here, and find its answer.
         let mut last = self.last.lock().await;
         if let Some((asked, status)) = &last.answer
             && (*asked >= called || asked.elapsed() < self.age_max)

@@ -20,7 +20,7 @@ const TRIES_MAX: u32 = 10;
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the answer waits for this node's engine.
 const TOLD_TIMEOUT: Duration = Duration::from_secs(5);
-/// What callers hear of an error of the catalog.
+/// The message to callers for an error of the catalog.
 const FAILED: &str = "it does not answer, or its schema is older than this program";
 /// Pauses that ended so long ago are removed. Nodes' clocks differ.
 const ENDED_FOR: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ pub struct PolicyBook {
     pub others: Option<(Arc<PeerLinks>, watch::Receiver<Arc<ClusterState>>)>,
     /// By which pauses end.
     pub clock: Arc<dyn Clock>,
-    /// Who changes something at the moment.
+    /// Tenants that change something at the moment.
     pub turns: Turns,
 }
 
@@ -140,9 +140,9 @@ pub(super) fn root_of(caller: &Identity) -> String {
     if is_operator { String::new() } else { caller.root_in_catalog().to_owned() }
 }
 
-/// What became of a wish.
+/// Outcome of a policy change.
 pub(super) struct Written<T> {
-    /// What is wanted.
+    /// The value that is wanted.
     pub wanted: T,
     /// Its version.
     pub version: u64,

@@ -1,5 +1,5 @@
-//! Who may change a policy now: one call of a tenant, and a few in all. The catalog has one connection for
-//! changes, which moves of shards need as well.
+//! Turns to change a policy: one call of a tenant at a time, and a few in all. The catalog has one connection
+//! for changes, which moves of shards need as well.
 
 use std::{
     collections::HashSet,
@@ -9,7 +9,7 @@ use std::{
 use forebay_engine::{Charge, RETRY_AFTER, TenantBudget};
 use forebay_types::{Namespace, Reason, Refusal};
 
-/// So many tenants change policies at once. Those of one root leave one to others.
+/// At most this many tenants change policies at once. Tenants of one root leave one place to others.
 const TENANTS_MAX: usize = 8;
 
 /// Tenants that change a policy at the moment.

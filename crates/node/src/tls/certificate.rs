@@ -1,4 +1,5 @@
-//! What is read in a certificate beside what the handshake checks: how long it is valid, and for whom.
+//! Parts of a certificate that are read beside the checks of the handshake: how long it is valid, and for
+//! whom.
 
 use forebay_types::Timestamp;
 use tokio_rustls::rustls::pki_types::CertificateDer;

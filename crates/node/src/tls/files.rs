@@ -26,7 +26,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub struct TlsError {
     /// The key, without its section.
     key: &'static str,
-    /// What is wrong, with the file's name.
+    /// The error, with the file's name.
     what: String,
 }
 
@@ -50,7 +50,7 @@ pub struct Files {
     pub ca: Option<NamedFile>,
 }
 
-/// What is in the files.
+/// Contents of the files.
 #[derive(PartialEq, Eq)]
 pub struct Contents {
     /// Of the certificates' file.
@@ -147,7 +147,7 @@ impl Files {
         Self { ca: Some(NamedFile { key, path: path.to_owned() }), ..self }
     }
 
-    /// What is in them now.
+    /// Reads the files as they are now.
     pub fn read(&self) -> Result<Contents, TlsError> {
         Ok(Contents {
             cert: self.cert.read()?,
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::tls::testing::{NOW, NOW_SECONDS};
 
-    /// What is said of files with this content.
+    /// Parses files with this content: the end of the certificate, or the error.
     fn parsed(cert: &str, key: &str, ca: &str) -> Result<Timestamp, String> {
         let folder = tempfile::tempdir().unwrap();
         let [cert_path, key_path, ca_path] = ["cert", "key", "ca"].map(|name| folder.path().join(name));

@@ -1,4 +1,4 @@
-//! What a port shows at present, and the files from which it may be renewed.
+//! Settings of a port in use, and the files from which they may be renewed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -20,15 +20,15 @@ pub struct Live<T> {
     listeners: &'static [&'static str],
     /// Makes them.
     build: Box<Build<T>>,
-    /// Those in use.
+    /// Settings in use.
     current: RwLock<Arc<T>>,
-    /// What is known of the files.
+    /// State of the files at the last look.
     seen: Mutex<Seen>,
     /// Changes with the authorities of those at the other end.
     authorities: watch::Sender<()>,
 }
 
-/// What is known of the files.
+/// State of the files at the last look.
 struct Seen {
     /// The content of which the settings in use were made.
     contents: Contents,
@@ -38,7 +38,7 @@ struct Seen {
     trouble: Option<TlsError>,
 }
 
-/// What a look at the files has found.
+/// Outcome of a look at the files.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Look {
     /// The same as the last look.
@@ -47,7 +47,7 @@ pub enum Look {
     Renewed,
     /// Something that can't be used, for the first time.
     Failed(TlsError),
-    /// What is in use, after something that could not be used.
+    /// The content in use, after something that could not be used.
     Restored,
 }
 
@@ -94,7 +94,7 @@ impl<T> Live<T> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the files hold, if it is not what is in use.
+    /// Reads the files, and makes settings of them if their content is not the one in use.
     fn changed(&self, seen: &Seen, now: Timestamp) -> Result<Option<(Contents, Timestamp, T)>, TlsError> {
         let contents = self.files.read()?;
         if contents == seen.contents {

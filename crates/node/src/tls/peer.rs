@@ -31,7 +31,7 @@ use super::{
     settings::PeerTlsFiles,
 };
 
-/// What nodes show each other.
+/// TLS settings of connections between nodes.
 pub struct PeerTls {
     /// Of the port for other nodes.
     pub server: Arc<ServerConfig>,
@@ -69,7 +69,8 @@ impl PeerTls {
             Some(name) => Arc::new(NamedNodes { inner: verifier, name: name.clone() }),
             None => verifier,
         };
-        // What this node shows must be what it takes from others: all are configured alike.
+        // The certificate that this node shows must be one that it takes from others: all are configured
+        // alike.
         check_own(parsed, &roots, &*verifier, now)
             .map_err(|error| files.cert.wrong(format!("would not be taken by other nodes: {error}")))?;
         let unusable = |error| files.cert.wrong(format!("can't be used: {error}"));

@@ -25,7 +25,7 @@ pub async fn read(stream: &mut Stream, port: &'static str) -> bool {
         }
         if first[..filled] != PREFACE[..filled] {
             if is_http1(&first[..filled]) {
-                // Who does not read it is closed all the same.
+                // A client that does not read it is disconnected all the same.
                 let _ = timeout(ANSWER_TIMEOUT, answer(stream, port)).await;
             }
             return false;

@@ -1,4 +1,4 @@
-//! Who is at the other end of a connection.
+//! The caller at the other end of a connection.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use super::certificate;
 
-/// Who is at the other end of a connection. Every request carries it as an extension.
+/// The caller at the other end of a connection. Every request carries it as an extension.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Principal {
     /// Nobody known: there is no TLS, or no certificate, or one without a name.
@@ -23,7 +23,7 @@ pub enum Principal {
 }
 
 impl Principal {
-    /// Who has shown these certificates in a handshake that succeeded. The first is the own one.
+    /// The holder of these certificates, shown in a handshake that succeeded. The first is its own.
     pub fn of(shown: &[CertificateDer<'_>]) -> Self {
         let read = |own| Some((certificate::name(own)?, certificate::validity(own)?.ends));
         match shown.first().and_then(read) {

@@ -69,7 +69,7 @@ impl Certificates {
         self.peer.clone()
     }
 
-    /// What is wrong with them, for people.
+    /// Problems with the certificates, for people.
     pub fn troubles(&self, now: Timestamp) -> Vec<String> {
         let mut troubles = Vec::new();
         for live in self.all() {
@@ -83,7 +83,7 @@ impl Certificates {
         troubles
     }
 
-    /// Those of each port that has one.
+    /// States of the certificates, by port.
     pub fn states(&self) -> Vec<CertificateState> {
         let of = |live: Arc<dyn Watched>| {
             let (ends, renewal_failed) = (live.ends(), live.trouble().is_some());

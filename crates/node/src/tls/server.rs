@@ -16,12 +16,12 @@ use super::{
     settings::{ClientAuth, ServerTlsFiles},
 };
 
-/// What a gRPC port speaks.
+/// The protocol of the gRPC ports.
 pub const HTTP2: &[u8] = b"h2";
-/// What the HTTP port speaks.
+/// The protocol of the HTTP port.
 const HTTP1: &[u8] = b"http/1.1";
 
-/// What the ports for clients and operators show.
+/// TLS settings of the ports for clients and operators.
 pub struct ServerTls {
     /// Of the gRPC port.
     pub grpc: Arc<ServerConfig>,

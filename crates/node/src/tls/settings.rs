@@ -1,4 +1,4 @@
-//! What the configuration says of TLS. The files are read when the node starts.
+//! TLS settings of the configuration. The files are read when the node starts.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub struct TlsSettings {
     pub peer: Option<PeerTlsFiles>,
 }
 
-/// What the ports for clients and operators show and ask for.
+/// Files and rules of TLS at the ports for clients and operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerTlsFiles {
     /// The certificate and those between it and its authority, in this order.
@@ -24,7 +24,7 @@ pub struct ServerTlsFiles {
     pub client_auth: ClientAuth,
 }
 
-/// What nodes show each other.
+/// Files and names of TLS between nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerTlsFiles {
     /// The certificate and those between it and its authority, in this order.

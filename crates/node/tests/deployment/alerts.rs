@@ -47,7 +47,7 @@ fn a_test_of_an_alert_that_does_not_hold_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let rules = read(RULES).replace("(forebay_shard_owned) == 0", "(forebay_shard_owned) == 1");
     std::fs::write(folder.path().join("alerts.yml"), rules).unwrap();
-    // Those of this alert, in JSON, which is YAML too. All of them take some seconds.
+    // Tests of this alert, in JSON, which is YAML too. All of them take some seconds.
     let mut tests = documents(&read(TESTS)).remove(0);
     let of_alert = |test: &Value| text(test, "/name").starts_with("ForebayShardUnserved ");
     tests["tests"].as_array_mut().unwrap().retain(of_alert);

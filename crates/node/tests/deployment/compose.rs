@@ -99,7 +99,7 @@ fn several_nodes_find_a_port_on_the_machine() {
         let (first, last) = range.split_once(':').unwrap().0.split_once('-').unwrap();
         let [first, last] = [first, last].map(|port| port.parse::<u64>().unwrap());
         assert!(last + 1 - first > replicas, "{published}");
-        // Those are for a node outside of a container.
+        // These ports are for a node outside of a container.
         assert!(!(7420..=7422).any(|port| (first..=last).contains(&port)), "{published}");
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 const DASHBOARDS: &str = "deploy/grafana/dashboards";
-/// What Grafana replaces, and by what it may.
+/// Variables that Grafana replaces, each with a value that it may have.
 const VARIABLES: [(&str, &str); 4] =
     [("$instance", ".*"), ("$namespace", ".*"), ("$topic", ".*"), ("$__rate_interval", "1m")];
 

@@ -10,7 +10,7 @@ use forebay_testkit::servers::promtool;
 
 use crate::files::read;
 
-/// What Prometheus itself writes of each target.
+/// Metrics that Prometheus itself writes of each target.
 const OF_PROMETHEUS: [&str; 1] = ["up"];
 /// Words before a list of labels.
 const BEFORE_LABELS: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
@@ -75,7 +75,7 @@ pub fn metrics_of(expression: &str) -> BTreeSet<String> {
     names
 }
 
-/// What is behind the bracket or the text with which this begins.
+/// The text behind the bracket or the quoted text with which this begins.
 fn behind(text: &str) -> &str {
     let close = match text.as_bytes()[0] {
         b'{' => '}',
@@ -96,7 +96,7 @@ fn behind(text: &str) -> &str {
     panic!("no {close} in {text}")
 }
 
-/// What `promtool check rules` or `promtool test rules` says of a file.
+/// The output of `promtool check rules` or `promtool test rules` for a file.
 pub fn promtool_rules(verb: &str, file: &Path) -> Output {
     Command::new(promtool().unwrap()).args([verb, "rules"]).arg(file).output().unwrap()
 }

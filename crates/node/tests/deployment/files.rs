@@ -31,7 +31,7 @@ pub fn documents(text: &str) -> Vec<Value> {
     serde_yaml_ng::Deserializer::from_str(text).map(read).collect()
 }
 
-/// What `pointer` leads to (RFC 6901). Panics where nothing is there.
+/// The value that `pointer` leads to (RFC 6901). Panics where nothing is there.
 #[track_caller]
 pub fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or_else(|| panic!("nothing at {pointer} of {value}"))

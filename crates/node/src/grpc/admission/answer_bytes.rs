@@ -23,12 +23,12 @@ use tonic::{Status, body::Body};
 
 use super::load::{AdmissionLoad, ConnectionLoad, Full, overloaded};
 
-/// What a stream costs while it is open, beside its body: hyper's task, h2's entry, its headers.
+/// Bytes of a stream while it is open, beside its body: hyper's task, h2's entry, its headers.
 pub const STREAM_BYTES: usize = 4 << 10;
 /// An answer up to this size is copied, so that it does not keep the larger buffer in which it was encoded.
 const COPY_BYTES_MAX: usize = 64 << 10;
 
-/// What one answer counts as, on its connection and on the node. Removed when the value is dropped.
+/// Bytes that one answer counts as, on its connection and on the node. Removed when the value is dropped.
 pub struct AnswerCharge {
     /// Bytes that are counted now.
     bytes: AtomicUsize,
@@ -126,7 +126,7 @@ fn hold_in(value: &mut HeaderValue, charge: Arc<AnswerCharge>) {
     }
 }
 
-/// What headers take in memory, roughly.
+/// Bytes of headers in memory, roughly.
 fn header_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| 64 + name.as_str().len() + value.len()).sum()
 }

@@ -31,7 +31,8 @@ pub const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// A call with less time than this cannot complete and is refused.
 const CALL_TIMEOUT_MIN: Duration = Duration::from_millis(5);
 
-/// What the answer to one member may take: an error with its details, and its reason and delay once more.
+/// Bytes that the answer to one member may take: an error with its details, and its reason and delay once
+/// more.
 const MEMBER_ANSWER_BYTES: usize = 352;
 
 /// A call. Dropping the last clone releases what it holds.
@@ -43,19 +44,19 @@ pub struct Call {
     held: Arc<Held>,
 }
 
-/// What one call holds.
+/// Counters and rights that one call holds.
 struct Held {
     /// The node's counters.
     node: Arc<AdmissionLoad>,
     /// The connection's.
     connection: Arc<ConnectionLoad>,
-    /// What its request counts as.
+    /// Bytes that its request counts as.
     request: RequestCharge,
-    /// What its answer counts as.
+    /// Bytes that its answer counts as.
     answer: Arc<AnswerCharge>,
     /// One of the `PERMIT` constants.
     permit: AtomicU8,
-    /// What its caller may do.
+    /// Rights of its caller.
     rights: Arc<Rights>,
 }
 
@@ -91,7 +92,7 @@ impl Call {
         Ok(Self { deadline: Instant::now() + allowed, held: Arc::new(held) })
     }
 
-    /// What its request counts as.
+    /// The bytes that its request counts as.
     pub fn request(&self) -> &RequestCharge {
         &self.held.request
     }

@@ -51,7 +51,7 @@ impl Stream for Incoming {
 pub struct Caller {
     /// Shared by the calls of the connection.
     pub load: Arc<ConnectionLoad>,
-    /// Who is at the other end.
+    /// The caller at the other end.
     pub principal: Principal,
     /// Where that is. Behind a proxy that is believed: where the proxy says, without a port (0).
     pub client: SocketAddr,

@@ -35,7 +35,7 @@ use crate::{
     traces::{Outcome, Seen, System, Traces},
 };
 
-/// What a request may have before it is decoded. The field checks are stricter.
+/// Bounds of a request before it is decoded. The field checks are stricter.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestBounds {
     /// Encoded bytes.
@@ -51,9 +51,9 @@ pub struct RequestBounds {
 pub struct AdmissionLayer {
     /// The node's counters, shared with the pages and metrics that show them.
     pub load: Arc<AdmissionLoad>,
-    /// What a request may have before it is decoded.
+    /// Bounds of a request before it is decoded.
     pub bounds: RequestBounds,
-    /// Who may call what.
+    /// Decides who may call what.
     pub access: Arc<Access>,
     /// Writes calls down.
     pub audit: Arc<Auditor>,
@@ -81,9 +81,9 @@ pub struct Admission<S> {
     inner: S,
     /// The node's counters.
     load: Arc<AdmissionLoad>,
-    /// What a request may have before it is decoded.
+    /// Bounds of a request before it is decoded.
     bounds: RequestBounds,
-    /// Who may call what.
+    /// Decides who may call what.
     access: Arc<Access>,
     /// Writes calls down.
     audit: Arc<Auditor>,
@@ -96,12 +96,12 @@ pub struct Admission<S> {
 }
 
 impl<S> Admission<S> {
-    /// Who may call what.
+    /// The access control of calls.
     pub fn access(&self) -> &Arc<Access> {
         &self.access
     }
 
-    /// What a request may have before it is decoded.
+    /// The bounds of a request before it is decoded.
     pub fn bounds(&self) -> RequestBounds {
         self.bounds
     }
@@ -111,7 +111,7 @@ impl<S> Admission<S> {
         &self.load
     }
 
-    /// What begins the spans of calls.
+    /// The traces that begin the spans of calls.
     pub fn traces(&self) -> Option<&Traces> {
         self.traces.as_ref()
     }

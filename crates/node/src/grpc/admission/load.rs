@@ -88,7 +88,7 @@ impl Default for LoadLimits {
     }
 }
 
-/// What the node has taken on.
+/// Load that the node has taken on.
 pub struct AdmissionLoad {
     /// The limits.
     pub limits: LoadLimits,
@@ -131,9 +131,9 @@ impl AdmissionLoad {
 
     /// Takes `count` permits of a connection and of the node, or none.
     ///
-    /// What is alone on its connection is always allowed there. Where the node has no room, a connection may
-    /// still have its part of a quarter of the node's permits, so that those who take much do not shut out
-    /// those who take little.
+    /// A connection of which nothing is taken always has room. Where the node has none, a connection may
+    /// still have its part of a quarter of the node's permits, so that connections that take much do not shut
+    /// out those that take little.
     pub fn take(&self, node: &Permits, connection: &Permits, count: usize) -> Result<(), Full> {
         let on_connection = connection.acquire_anyway(count);
         if on_connection > 0 && on_connection + count > connection.max {
@@ -153,7 +153,7 @@ impl AdmissionLoad {
     }
 }
 
-/// What has no room.
+/// Side that has no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
     /// The connection.
@@ -162,7 +162,7 @@ pub enum Full {
     Node,
 }
 
-/// What one connection's calls have taken on.
+/// Load that one connection's calls have taken on.
 pub struct ConnectionLoad {
     /// Calls in progress.
     pub calls: Permits,

@@ -1,4 +1,4 @@
-//! What metrics say of a call: its service, its method, its protocol, its code, and how long it took.
+//! Labels of a call in metrics: its service, its method, its protocol, its code, and how long it took.
 
 use forebay_access::CALLS;
 use http::{Request, Response};
@@ -42,9 +42,9 @@ impl Protocol {
 /// A call that is limited and measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
-    /// What it calls.
+    /// Service that it calls.
     service: &'static str,
-    /// What of that.
+    /// Method of the service.
     method: &'static str,
     /// The same, where refusals are counted: operators' calls too by their names.
     pub called: &'static str,

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use forebay_types::Namespace;
 use rustc_hash::FxHashMap;
 
-/// Who has how many bytes.
+/// Number of bytes of each namespace.
 pub struct NamespaceBytes {
     /// The most bytes of one namespace.
     max: usize,

@@ -21,7 +21,7 @@ use crate::grpc::refused;
 /// Bytes before each message of gRPC: a flag and the length.
 const PREFIX_BYTES: usize = 5;
 
-/// What one request counts as. Removed when the call ends.
+/// Bytes that one request counts as. Removed when the call ends.
 pub struct RequestCharge {
     /// Bytes that were received and are counted.
     bytes: AtomicUsize,

@@ -1,4 +1,5 @@
-//! Who makes a call, and whether it may: at its beginning, once its message is there, and while it lasts.
+//! Checks who makes a call, and whether it may: at its beginning, once its message is there, and while it
+//! lasts.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,7 +26,7 @@ struct OfNamespace {
     namespace: String,
 }
 
-/// Who makes a call. The admission layer attached it.
+/// The caller of a call. The admission layer attached it.
 pub fn caller<T>(request: &tonic::Request<T>) -> Result<Arc<Identity>, Status> {
     let missing =
         || status::of_call(&Refusal::new(Reason::Overloaded, "the call bypassed admission control"));
@@ -36,11 +37,11 @@ pub fn caller<T>(request: &tonic::Request<T>) -> Result<Arc<Identity>, Status> {
 pub struct Rights {
     /// Decides.
     access: Arc<Access>,
-    /// Who makes the call. `None`: its message tells, and its handler decides.
+    /// The caller. `None`: the message tells, and the handler decides.
     caller: Option<Authenticated>,
-    /// What it needs.
+    /// Rights that it needs.
     needs: Needs,
-    /// What its message names, once that is known.
+    /// Namespace that its message names, once that is known.
     namespace: OnceLock<String>,
 }
 
@@ -71,12 +72,12 @@ impl Rights {
         }
     }
 
-    /// Who makes the call, as far as its head says.
+    /// The identity of the caller, as far as the head of the call says.
     pub fn identity(&self) -> Option<&Arc<Identity>> {
         self.caller.as_ref().map(|caller| &caller.identity)
     }
 
-    /// Who pays for what the call takes of what all share. `None`: nobody is known.
+    /// The root that pays for what the call takes of what all share. `None`: nobody is known.
     pub fn payer(&self) -> Option<Arc<str>> {
         self.caller.as_ref().and_then(Authenticated::payer)
     }
@@ -99,7 +100,7 @@ impl Rights {
         }
     }
 
-    /// What the message names, as far as that is known.
+    /// The namespace that the message names, as far as that is known.
     pub fn namespace(&self) -> &str {
         self.namespace.get().map_or("", String::as_str)
     }

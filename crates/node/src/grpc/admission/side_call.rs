@@ -101,7 +101,7 @@ impl Lasting {
 struct SideBody {
     /// The answer.
     body: Body,
-    /// What it needs.
+    /// Rights that it needs.
     rights: Option<Lasting>,
     /// Ends with the answer.
     _call: SideCall,
@@ -148,7 +148,7 @@ impl http_body::Body for Request {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        // What has told that is not asked again: it would panic.
+        // A receiver that has told is not asked again: it would panic.
         if self.ended.as_mut().is_some_and(|ended| Pin::new(ended).poll(context).is_ready()) {
             (self.body, self.ended) = (Body::empty(), None);
         }

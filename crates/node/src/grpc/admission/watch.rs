@@ -17,7 +17,7 @@ const READ_PART: usize = 32;
 
 /// Looks at one connection from time to time.
 pub struct Watch {
-    /// What the connection's calls have taken on.
+    /// Load that the connection's calls have taken on.
     load: Arc<ConnectionLoad>,
     /// The limits.
     timeouts: ConnectionTimeouts,

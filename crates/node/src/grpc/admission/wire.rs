@@ -70,7 +70,7 @@ pub fn check_message(request: &[u8]) -> Result<(), Refusal> {
         Some(bytes) if bytes < request.len() => {
             Err(invalid("the request has more than one message, of which one alone would be served"))
         }
-        // What is cut is left to the decoder.
+        // A message that is cut is left to the decoder.
         _ => Ok(()),
     }
 }

@@ -25,7 +25,7 @@ const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
 /// A failed call.
 #[derive(Debug)]
 pub struct Failure {
-    /// What the router answered, or would have.
+    /// The status that the router answered, or would have.
     status: Status,
     /// The HTTP status, where it is not that of the code.
     http: Option<StatusCode>,
@@ -88,7 +88,7 @@ impl Failure {
         Status::internal(message).into()
     }
 
-    /// What the router answered, or would have.
+    /// The status that the router answered, or would have.
     pub fn status(&self) -> &Status {
         &self.status
     }
@@ -141,7 +141,7 @@ struct Document<'a> {
     code: &'static str,
     /// For people.
     message: &'a str,
-    /// What `google.rpc` details there are.
+    /// The details of `google.rpc`.
     details: Vec<Detail<'a>>,
 }
 

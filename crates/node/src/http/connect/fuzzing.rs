@@ -50,7 +50,7 @@ pub fn fuzz_json_bodies(bytes: &[u8]) {
         }
     };
     let written = json::write(&kind, message.encode_to_vec().into()).expect("what was read can be written");
-    // What is not there is written with its default, so there may be more values.
+    // Fields that are not there are written with their defaults, so there may be more values.
     let again = json::read(&kind, &written, usize::MAX).expect("what was written can be read");
     // A field that has its default may be there or not.
     let plain = |message: &DynamicMessage| {

@@ -37,13 +37,13 @@ impl Turn {
 #[derive(Clone)]
 pub struct Heavy(Arc<Mutex<Queue>>);
 
-/// Who waits.
+/// Translations that wait, and the free places.
 struct Queue {
     /// Places that nobody has.
     free: usize,
-    /// Those whose turn comes, each once.
+    /// Turns with translations that wait, in the order in which they get places, each once.
     turns: VecDeque<Turn>,
-    /// What each of them waits for. Bounded by the calls of all connections.
+    /// Translations that wait, by turn. Bounded by the calls of all connections.
     waiting: HashMap<Turn, VecDeque<oneshot::Sender<Place>>>,
 }
 

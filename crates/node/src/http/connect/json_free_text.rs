@@ -8,7 +8,7 @@ use std::borrow::Cow;
 const FIELDS: [&[u8]; 3] = [b"reason", b"note", b"consumer"];
 /// Objects with keys of callers.
 const MAP: &[u8] = b"headers";
-/// What stands for a half of a pair: as long as that.
+/// The escape that replaces that of a half of a pair. Both are equally long.
 const REPLACED: &[u8; 6] = b"\\ufffd";
 
 /// The document without them. What is no JSON is left to the one who reads it.
@@ -24,7 +24,7 @@ pub fn mended(json: &[u8]) -> Cow<'_, [u8]> {
 struct Document<'a> {
     /// The text.
     json: Cow<'a, [u8]>,
-    /// What comes next.
+    /// Position of the next byte.
     at: usize,
 }
 

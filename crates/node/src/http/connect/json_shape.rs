@@ -13,11 +13,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 /// Arrays and objects in one another.
 const DEPTH_MAX: usize = 64;
 
-/// What is left of the values that a request may have.
+/// Number of values that a request may still have.
 pub struct ValuesLeft(Cell<usize>);
 
 impl ValuesLeft {
-    /// So many.
+    /// At most this many values.
     pub fn new(values: usize) -> Self {
         Self(Cell::new(values))
     }
@@ -28,7 +28,7 @@ impl ValuesLeft {
     }
 }
 
-/// What a value should be, as far as it matters here.
+/// Shape that a value should have, as far as it matters here.
 #[derive(Clone)]
 enum Shape {
     /// A message, by its fields.
@@ -59,7 +59,7 @@ impl Shape {
     fn of_kind(kind: Kind) -> Self {
         match kind {
             Kind::Message(message) if message.full_name() == "google.protobuf.Timestamp" => Self::Time,
-            // Those have a JSON of their own, as durations.
+            // Well-known types have a JSON of their own, as durations.
             Kind::Message(message) if message.package_name() == "google.protobuf" => Self::Any,
             Kind::Message(message) => Self::Message(message),
             Kind::Enum(kind) if kind.full_name() != "google.protobuf.NullValue" => Self::Enum(kind),
@@ -77,7 +77,7 @@ impl Shape {
 
 /// Checks one value, and those in it.
 pub struct Check<'a> {
-    /// What it should be.
+    /// The shape that it should have.
     shape: Shape,
     /// Arrays and objects around it.
     depth: usize,
@@ -170,7 +170,7 @@ impl<'de> Visitor<'de> for Check<'_> {
                 let names: Vec<_> = kind.values().map(|value| value.name().to_owned()).collect();
                 let near = nearest(text, names.iter().map(String::as_str));
                 let near = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
-                // What is near comes first: a long message is cut.
+                // The nearest name comes first: a long message is cut.
                 Err(E::custom(format!("{text:?} is not one of {}{near}", names.join(", "))))
             }
             Shape::Time => match text.parse::<Timestamp>() {

@@ -1,4 +1,5 @@
-//! What a request says about its body: its type, its compression, and which compression the answer may have.
+//! The headers of a request about its body: its type, its compression, and which compression the answer may
+//! have.
 
 use http::{
     HeaderMap,

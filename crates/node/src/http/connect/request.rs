@@ -30,7 +30,7 @@ const VERSION_ONE: &str = "1";
 /// A small body may be this many times larger once it is unpacked.
 const UNPACKED_RATIO: usize = 16;
 
-/// What the head of a request says.
+/// The head of a request, as far as the translation needs it.
 pub struct Asked {
     /// How the messages are written.
     pub codec: Codec,
@@ -64,12 +64,12 @@ impl Asked {
         Ok(Self { codec, gzip: media::is_gzip(&head.headers)?, message: None, deadline })
     }
 
-    /// What a message of so many bytes may become, for the choice where to translate it.
+    /// The size that a message of so many bytes may have once unpacked, for the choice where to translate it.
     pub fn weight(&self, bytes: usize) -> usize {
         if self.gzip { bytes * UNPACKED_RATIO } else { bytes }
     }
 
-    /// What translates a message into a frame of gRPC.
+    /// The translation of a message into a frame of gRPC.
     pub fn translation(
         &self,
         message: Bytes,

@@ -38,7 +38,7 @@ impl Answered {
         Ok(Self { message, headers: metadata::of_answer(&head.headers, &trailers) })
     }
 
-    /// What translates the message.
+    /// The translation of the message.
     pub fn translation(
         &self,
         codec: Codec,

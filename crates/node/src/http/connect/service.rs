@@ -45,7 +45,7 @@ const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Connect {
     /// The router of the gRPC port.
     calls: Calls,
-    /// What can be called.
+    /// The methods that can be called.
     methods: Methods,
     /// The types of messages and error details.
     pool: DescriptorPool,
@@ -188,7 +188,7 @@ impl Connect {
     }
 }
 
-/// What became of a call, for its span.
+/// The outcome of a call, for its span.
 fn outcome(served: &Result<Response<Body>, Failure>) -> Outcome {
     served.as_ref().err().map_or(Outcome::OK, |failure| Outcome::of_status(failure.status()))
 }
@@ -212,6 +212,6 @@ async fn discard(mut body: tonic::body::Body) {
             }
         }
     };
-    // Who is slower finds the connection closed.
+    // A client that sends more slowly finds the connection closed.
     let _ = timeout(DISCARD_TIMEOUT, read).await;
 }

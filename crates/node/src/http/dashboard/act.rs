@@ -1,4 +1,4 @@
-//! What the forms of pages have in common. A form makes one call, and leads to a page.
+//! Parts that the forms of pages have in common. A form makes one call, and leads to a page.
 
 use axum::response::{IntoResponse as _, Response};
 use forebay_access::Scope;

@@ -1,4 +1,4 @@
-//! What a page is asked for, and by whom.
+//! A request for a page, and the visitor who sends it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,16 +23,16 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest answer that a page reads.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// What a page is asked for.
+/// A request for a page, with everything that answers it.
 #[derive(Clone)]
 pub struct Asked {
-    /// What is known of the node.
+    /// State of the node, as pages show it.
     pub info: Arc<NodeInfo>,
-    /// Who asks.
+    /// The visitor who asks.
     pub visitor: Visitor,
     /// The fields of its address, or of a form.
     pub fields: Fields,
-    /// What readers of the node share.
+    /// Lists that all readers of the node share.
     pub shared: Arc<Shared>,
     /// The router of the gRPC port.
     calls: Calls,

@@ -25,7 +25,7 @@ pub struct OnBehalf {
     calls: Calls,
     /// The connection on which the page was asked for.
     caller: Caller,
-    /// Who has asked for it.
+    /// The visitor who has asked for it.
     who: Option<Authenticated>,
 }
 

@@ -13,8 +13,7 @@ const IS_CHOSEN: &str = "chosen";
 /// The field of each box, with the id of its item.
 const ID: &str = "id";
 
-/// What is done with those that are chosen: the action of the page with the question, and what the button
-/// says.
+/// An action on chosen rows: its name on the page with the question, and the text of its button.
 pub type Action = (&'static str, &'static str);
 /// With items that wait, or are leased.
 pub const OF_ITEMS: &[Action] = &[("cancel", "Cancel…")];

@@ -1,5 +1,6 @@
-//! What changes on an open page, as server-sent events: every second the page is made again, and what differs
-//! is sent. It ends with the rights to it, which `guard/lasting.rs` looks at, and with the connection.
+//! Changes of an open page, as server-sent events: every second the page is made again, and the differences
+//! are sent. The stream ends with the rights to the page, which `guard/lasting.rs` looks at, and with the
+//! connection.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -36,7 +37,7 @@ pub async fn events(asked: Asked) -> Response {
     answer
 }
 
-/// What the page shows now.
+/// The changing parts of the page, as they are now.
 async fn look(asked: &Asked) -> Result<Live, Trouble> {
     let page = asked.fields.get("page");
     let mut live = match pages::stands_still(page) {
@@ -51,9 +52,9 @@ async fn look(asked: &Asked) -> Result<Live, Trouble> {
 
 /// How the reader of a stream stands.
 struct Reader {
-    /// What it asked for.
+    /// The page that it asked for.
     asked: Asked,
-    /// What it has been sent.
+    /// The parts that it has been sent.
     sent: Live,
     /// When its next message is due.
     due: Instant,

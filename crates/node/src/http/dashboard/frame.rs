@@ -1,4 +1,4 @@
-//! What all pages have in common: where one is, who one is, and whether anything is wrong.
+//! The frame of all pages: where one is, who one is, and whether anything is wrong.
 
 use axum::response::Response;
 use forebay_access::Scope;
@@ -22,9 +22,9 @@ const PAGES: &[(&str, &str, Scope)] = &[
     ("access", "Access", Scope::Admin),
     ("audit", "Audit", Scope::Admin),
 ];
-/// Those that are about no namespace.
+/// Pages that are about no namespace.
 const OF_CLUSTER: [&str; 2] = ["shards", "nodes"];
-/// Those that need a namespace.
+/// Pages that need a namespace.
 const OF_NAMESPACE: [&str; 2] = ["dead-letters", "operations"];
 
 /// How things are, as the frame of every page says it.
@@ -33,7 +33,7 @@ pub struct Health {
     word: &'static str,
     /// Its class.
     class: &'static str,
-    /// What is wrong, most severe first. Whoever may not see the whole cluster is told the word alone.
+    /// Problems, most severe first. A visitor who may not see the whole cluster is told the word alone.
     problems: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ impl Health {
         live.word("state", self.class, self.word)
     }
 
-    /// What is wrong, a line each. Without anything it is empty, and not seen.
+    /// The problems, a line each. Without any it is empty, and not seen.
     pub fn strip(&self, live: &mut Live) -> Markup {
         let text = self.problems.iter().map(|problem| sentence(problem)).collect::<Vec<_>>().join("\n");
         html! { p.strip role="alert" { (live.text("problems", text)) } }

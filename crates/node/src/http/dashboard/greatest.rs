@@ -34,7 +34,7 @@ pub async fn read(asked: &Asked) -> Result<Arc<ListTopicsResponse>, Status> {
     asked.shared.greatest.get(walk).await
 }
 
-/// Those that are among the first of one of these orders, each once.
+/// Topics that are among the first of one of these orders, each once.
 pub fn by(greatest: &ListTopicsResponse, order_by: &str) -> Vec<Topic> {
     first_in_order(&greatest.topics, order_by, BY_EACH as usize)
 }

@@ -15,7 +15,7 @@ const PAUSE_RATIO: u32 = 40;
 /// one reader at a time, and refuses the others.
 const OLD_MAX: Duration = Duration::from_secs(30);
 
-/// What was read within this time is shown while it is read again.
+/// A value that was read within this time is shown while it is read again.
 const LATELY: Duration = Duration::from_secs(10);
 
 /// Something that is read at most so often, however many readers there are.
@@ -23,13 +23,13 @@ pub struct Kept<T>(Mutex<State<T>>);
 
 /// How it stands.
 struct State<T> {
-    /// What was read last.
+    /// The last answer.
     last: Option<Last<T>>,
     /// It is being read. A reader that goes away leaves that to the next.
     reading: Option<JoinHandle<(Duration, Result<T, Status>)>>,
 }
 
-/// What was read last.
+/// The last answer.
 struct Last<T> {
     /// When it was tried last.
     tried: Instant,
@@ -37,7 +37,7 @@ struct Last<T> {
     took: Duration,
     /// When it was read that is there.
     read: Instant,
-    /// What is there.
+    /// The value, or why there is none.
     what: Result<Arc<T>, Status>,
 }
 
@@ -55,12 +55,12 @@ impl<T> Last<T> {
 }
 
 impl<T: Send + Sync + 'static> Kept<T> {
-    /// What is kept, or is read now.
+    /// Returns the value that is kept, or reads it now.
     pub async fn get<F>(&self, read: impl FnOnce() -> F) -> Result<Arc<T>, Status>
     where
         F: Future<Output = Result<T, Status>> + Send + 'static,
     {
-        // Those who come while one reads wait here, and find what it has read.
+        // Readers that come while one reads wait here, and find what it has read.
         let mut state = self.0.lock().await;
         if let Some(last) = state.last.as_ref().filter(|last| last.is_young()) {
             return last.what.clone();
@@ -74,7 +74,7 @@ impl<T: Send + Sync + 'static> Kept<T> {
                 (began.elapsed(), what)
             })
         });
-        // What was read lately is shown while it is read again, which may take long.
+        // A value that was read lately is shown while it is read again, which may take long.
         let lately = last.as_ref().filter(|last| last.what.is_ok() && last.read.elapsed() < LATELY);
         if let (Some(last), false) = (lately, reading.is_finished()) {
             return last.what.clone();

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use serde::Serialize;
 use siphasher::sip::SipHasher13;
 
-/// What a page shows at one moment of what changes.
+/// The changing parts of a page, as they are at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Live {
     /// Texts, by the id of their element.
@@ -56,7 +56,7 @@ impl Live {
         markup
     }
 
-    /// What a drawing is, in words that change.
+    /// The title of a drawing, whose words change.
     pub fn title(&mut self, id: impl Into<String>, text: impl ToString) -> Markup {
         let (id, text) = (id.into(), shown(text));
         let markup = html! { title id=(id) { (text) } };
@@ -88,7 +88,8 @@ impl Live {
         id
     }
 
-    /// What differs from what was before. Everything that is no longer there is left as it was.
+    /// The parts that differ from those of an earlier moment. Everything that is no longer there is left as
+    /// it was.
     pub fn since(&self, before: &Self) -> Self {
         Self {
             texts: changed(&self.texts, &before.texts),

@@ -1,4 +1,5 @@
-//! What a page says about an act that has just been done: in its address, so that nothing is kept for it.
+//! The notice on a page about an act that has just been done. The page's address names the act, so that
+//! nothing is kept for it.
 
 use forebay_access::Scope;
 use maud::{Markup, html};
@@ -8,8 +9,8 @@ use super::{act, asked::Asked, links::link};
 /// The field with what was done.
 pub const DONE: &str = "done";
 
-/// What was done, and what an act says of it. Texts come from this list alone: an address that somebody else
-/// has made can't say anything of its own.
+/// Acts, and the text about each. Texts come from this list alone: an address that somebody else has made
+/// can't say anything of its own.
 const DONE_TEXTS: &[(&str, &str)] = &[
     ("paused-dequeue", "Deliveries are paused."),
     ("paused-enqueue", "Enqueue is paused."),

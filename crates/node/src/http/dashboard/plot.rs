@@ -67,7 +67,7 @@ fn row_points(points: &[f64]) -> String {
 
 /// A series of a plot.
 pub struct Series<'a> {
-    /// What it is, for people.
+    /// Its name, for people.
     pub name: &'a str,
     /// Its class, which colours it.
     pub class: &'static str,
@@ -125,7 +125,7 @@ pub fn mirrored(live: &mut Live, id: &str, over: &str, above: &Series<'_>, below
     }
 }
 
-/// What a line stands for, and where it is now.
+/// The name of a line, and its value now.
 fn key(
     live: &mut Live,
     id: &str,
@@ -139,7 +139,7 @@ fn key(
     html! { span.key { i class=(series.class) {} (series.name) " " (now) (unit) } }
 }
 
-/// What is below a plot: how far back it goes, and what its highest line stands for.
+/// The line below a plot: how far back it goes, and the value of its highest line.
 fn axis(live: &mut Live, id: &str, over: &str, top: &Markup, unit: &str) -> Markup {
     let ago = live.text(format!("{id}-over"), format!("{over} ago"));
     html! { div.axis { span { (ago) } span { "top " (top) (unit) } span { "now" } } }

@@ -1,12 +1,12 @@
-//! What is read once for all readers of a node, since to read it costs more the more topics there are. Only
-//! those may have it who may see the whole cluster: it is the same for all of them.
+//! Lists that are read once for all readers of a node, since to read them costs more the more topics there
+//! are. Only visitors who may see the whole cluster may have them: they are the same for all of them.
 
 use forebay_proto::v1::{ListNamespacesResponse, ListTopicsResponse};
 use tokio::sync::Mutex;
 
 use super::kept::Kept;
 
-/// What readers of a node share.
+/// Lists that readers of a node share.
 #[derive(Default)]
 pub struct Shared {
     /// The topics of all namespaces with the greatest figures.

@@ -1,16 +1,16 @@
-//! What a page has made.
+//! A page that was made.
 
 use maud::Markup;
 
 use super::live::Live;
 
-/// What a page has made.
+/// A page that was made.
 pub struct Shown {
     /// Its title, without the product's name.
     pub title: String,
     /// Its content.
     pub body: Markup,
-    /// What changes in it.
+    /// Its changing parts.
     pub live: Live,
 }
 

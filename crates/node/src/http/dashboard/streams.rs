@@ -13,9 +13,9 @@ const STREAMS_MAX: usize = 100;
 const FOR_OPERATORS: usize = 10;
 /// Of them, those that are left to roots with few.
 const FOR_FEW: usize = 10;
-/// Those of one token, or of one name in certificates.
+/// Streams of one token, or of one name in certificates.
 const OF_TOKEN_MAX: usize = 6;
-/// Those of all tokens below one root.
+/// Streams of all tokens below one root.
 const OF_ROOT_MAX: usize = 20;
 
 /// Whose streams are counted.

@@ -14,7 +14,7 @@ pub struct Trouble {
     pub status: StatusCode,
     /// The heading.
     pub title: &'static str,
-    /// What is said, as a sentence without its end.
+    /// The message, as a sentence without its end.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! What people and programs are answered that are not let in.
+//! Answers to people and programs that are not let in.
 
 use axum::response::{IntoResponse as _, Response};
 use forebay_types::{Reason, Refusal};
@@ -15,8 +15,8 @@ use crate::http::{connect::Failure, html::message};
 /// Why a request is answered without its handler.
 pub type Answer = Box<Response>;
 
-/// What people get who are not known. With a token in the header it is what programs get. A form can't be
-/// sent again after the login.
+/// The answer to people who are not known. A request with a token in the header gets the answer for programs.
+/// A form can't be sent again after the login.
 pub fn turned_away(head: &Parts, refusal: &Refusal) -> Answer {
     if shows_header(head) {
         return refused(refusal);
@@ -40,12 +40,12 @@ pub fn shows_header(head: &Parts) -> bool {
     head.headers.contains_key(AUTHORIZATION)
 }
 
-/// What programs get.
+/// The answer to programs.
 pub fn refused(refusal: &Refusal) -> Answer {
     Failure::from(refusal.clone()).answer(None).into()
 }
 
-/// What people get who may not.
+/// The answer to people without the right.
 pub fn forbidden(visitor: &Visitor, refusal: &Refusal) -> Answer {
     let status =
         if refusal.reason == Reason::InvalidField { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
@@ -57,7 +57,7 @@ pub fn forbidden(visitor: &Visitor, refusal: &Refusal) -> Answer {
     message(status, "Not allowed", said).into()
 }
 
-/// What people get whose address has a field that the page does not have.
+/// The answer to people whose address has a field that the page does not have.
 pub fn not_understood(refusal: &Refusal) -> Answer {
     message(StatusCode::BAD_REQUEST, "Not understood", html! { p { "The field " (refusal.to_string()) } })
         .into()
@@ -81,7 +81,7 @@ pub fn unreadable(why: Unreadable) -> Answer {
     message(status, "Form not accepted", html! { p { (said) } }).into()
 }
 
-/// What people get where a part of the cluster does not answer.
+/// The answer to people where a part of the cluster does not answer.
 pub fn unavailable(why: &str) -> Response {
     message(StatusCode::SERVICE_UNAVAILABLE, "Try again later", html! { p { (why) "." } })
 }

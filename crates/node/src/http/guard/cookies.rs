@@ -76,7 +76,7 @@ impl Cookies {
         Ok((cookie, Sha256::digest(value).into()))
     }
 
-    /// What the form of the login is bound to that a browser has open.
+    /// The value to which the login form is bound that a browser has open.
     pub fn login(&self, headers: &HeaderMap) -> Option<[u8; 32]> {
         let is_whole = |value: &&str| URL_SAFE_NO_PAD.decode(value).is_ok_and(|id| id.len() == ID_BYTES);
         values(headers, &self.login).find(is_whole).map(|value| Sha256::digest(value).into())

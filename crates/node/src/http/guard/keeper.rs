@@ -44,11 +44,11 @@ const FOLLOWED: &str = "page";
 
 /// Decides who may read pages and send forms.
 pub struct Keeper {
-    /// Who may do what.
+    /// Decides who may do what.
     pub(super) access: Arc<Access>,
-    /// Who has logged in.
+    /// Sessions of people who have logged in.
     pub(super) sessions: Sessions,
-    /// What browsers show of that.
+    /// Cookies by which browsers show their sessions.
     pub(super) cookies: Cookies,
     /// Signs forms.
     pub(super) forms: Arc<FormKey>,
@@ -172,7 +172,7 @@ impl Keeper {
         Ok(Request::from_parts(head, Body::empty()))
     }
 
-    /// What handlers read.
+    /// Attaches the visitor and the fields, which handlers read.
     fn let_in(&self, head: &mut Parts, visitor: Visitor, needs: Needs, fields: Fields) {
         let namespace = fields.get(NAMESPACE).to_owned();
         head.extensions.insert(Admitted { visitor: visitor.clone(), needs, namespace });
@@ -199,8 +199,8 @@ impl Keeper {
         }
     }
 
-    /// Who sends a request: by its token, or else by its session, or else by the certificate of its
-    /// connection.
+    /// The visitor who sends a request: by its token, or else by its session, or else by the certificate of
+    /// its connection.
     async fn visitor(&self, head: &Parts, reader: Reader) -> Result<Visitor, Refusal> {
         let caller = head.extensions.get::<Caller>();
         let missing = || Refusal::new(Reason::Overloaded, "the request has no connection of this server");
@@ -269,19 +269,19 @@ fn permit(visitor: &Visitor, needs: Needs, fields: &Fields) -> Result<(), Refusa
     }
 }
 
-/// Who is refused, and from where, if it is for want of a right.
+/// The identity that is refused, and its address, if it is refused for want of a right.
 fn denied<'a>(head: &Parts, visitor: &'a Visitor, refusal: &Refusal) -> Option<(&'a Identity, String)> {
     let caller = head.extensions.get::<Caller>()?;
     let is_denied = matches!(refusal.reason, Reason::WrongNamespace | Reason::ScopeMissing);
     visitor.who.as_ref().filter(|_| is_denied).map(|who| (&*who.identity, caller.from().to_string()))
 }
 
-/// Who was let in, and for what.
+/// A visitor who was let in, and the right that was needed.
 #[derive(Clone)]
 struct Admitted {
-    /// Who.
+    /// The visitor.
     visitor: Visitor,
-    /// What it needs.
+    /// The right that the page needs.
     needs: Needs,
     /// Where it needs it.
     namespace: String,

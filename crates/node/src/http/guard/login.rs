@@ -23,9 +23,9 @@ use crate::{
     http::{fields::Fields, html::message},
 };
 
-/// What is said of a token that is not accepted, whatever is wrong with it.
+/// The message for a token that is not accepted, whatever is wrong with it.
 const REFUSED: &str = "This token is not valid.";
-/// What is said where too many were not accepted.
+/// The message after too many tokens that were not accepted.
 const TOO_OFTEN: &str = "Too many logins. Wait for some seconds, then try again.";
 
 /// Serves `GET /login`.

@@ -1,4 +1,4 @@
-//! Who may read the pages of the HTTP port, and send their forms.
+//! Decides who may read the pages of the HTTP port, and send their forms.
 //!
 //! `keeper.rs` decides for each request, before any handler. `visitor.rs` is what handlers know of who asks.
 //! `login.rs` has the pages of login and logout. `sessions.rs` keeps sessions, `cookies.rs` and `forms.rs`

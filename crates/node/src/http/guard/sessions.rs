@@ -21,13 +21,13 @@ const IDLE_MAX: Duration = Duration::from_mins(30);
 const AGE_MAX: Duration = Duration::from_hours(12);
 /// Uses are noted once in this time.
 const NOTE_EVERY: Duration = Duration::from_mins(1);
-/// What was read is used for so long. A logout at another node takes effect within it.
+/// A session is read again after this time. A logout at another node takes effect within it.
 const FRESH_FOR: Duration = Duration::from_secs(1);
 /// How long the catalog may take to answer.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
 /// While what was read before is known, it may take so long.
 const AGAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// So many are known at once. Those of the catalog are read again.
+/// At most this many sessions are known at once. Those of the catalog are read again.
 const KNOWN_MAX: usize = SessionBounds::DEFAULT.in_all as usize;
 
 /// Keeps sessions. Clones share all of it.
@@ -35,7 +35,7 @@ const KNOWN_MAX: usize = SessionBounds::DEFAULT.in_all as usize;
 pub struct Sessions {
     /// The catalog. `None`: the memory of this node has all sessions.
     catalog: Option<Arc<dyn Catalog>>,
-    /// What was read, or all there is.
+    /// Sessions that were read from the catalog, or all sessions without one.
     known: Arc<Mutex<HashMap<SessionId, Known>>>,
     /// Tells which are over.
     clock: Arc<dyn Clock>,
@@ -43,7 +43,7 @@ pub struct Sessions {
     unanswered: Arc<Episodes>,
 }
 
-/// What is known of a session.
+/// A session, as it was read last.
 #[derive(Clone)]
 struct Known {
     /// The session. `None`: there is none.
@@ -113,7 +113,7 @@ impl Sessions {
         self.lock().remove(id);
         let Some(catalog) = &self.catalog else { return Ok(()) };
         let removed = self.within(CATALOG_TIMEOUT, catalog.remove_session(id)).await;
-        // Who read it before that has put it back.
+        // A reader that read it before that has put it back.
         let mut known = self.lock();
         match removed {
             Ok(()) => self.keep(&mut known, *id, None),
@@ -122,8 +122,8 @@ impl Sessions {
         removed
     }
 
-    /// What there is under an id, be it over or not. While the catalog does not answer, what was read before
-    /// holds.
+    /// Returns the session with an id, be it over or not. While the catalog does not answer, the one that was
+    /// read before holds.
     pub async fn read(&self, id: &SessionId) -> Result<Option<SessionRow>, Refusal> {
         let before = self.seen(id);
         let Some(catalog) = &self.catalog else { return Ok(before.and_then(|known| known.row)) };
@@ -143,7 +143,7 @@ impl Sessions {
         }
     }
 
-    /// What the catalog has under an id. From then on it is known.
+    /// Reads the session with an id from the catalog. From then on it is known.
     async fn read_from(
         &self,
         catalog: &dyn Catalog,
@@ -161,7 +161,8 @@ impl Sessions {
         Ok(row)
     }
 
-    /// What is known of a session. What is not fresh is left to one reader: the others take it as it is.
+    /// The session with an id, as this node knows it. One that is not fresh is left to one reader: the others
+    /// take it as it is.
     fn seen(&self, id: &SessionId) -> Option<Known> {
         let now = self.clock.monotonic();
         let mut known = self.lock();

@@ -1,4 +1,4 @@
-//! Who asks for a page, as handlers know it.
+//! A visitor of a page, as handlers know it.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::access::Authenticated;
 
-/// Who asks for a page.
+/// A visitor of a page.
 #[derive(Clone)]
 pub struct Visitor {
-    /// Who it is. `None`: nobody is known, and the page needs nobody.
+    /// Its identity. `None`: nobody is known, and the page needs nobody.
     pub who: Option<Authenticated>,
     /// The session by which that is known.
     pub session: Option<SessionId>,
@@ -24,7 +24,7 @@ pub struct Visitor {
 }
 
 impl Visitor {
-    /// What the signatures of its forms are bound to: its session, or whoever it is.
+    /// The value to which the signatures of its forms are bound: its session, or its identity.
     pub(in crate::http) fn bound(&self) -> [u8; 32] {
         match (&self.session, &self.who) {
             (Some(session), _) => *session,
@@ -46,7 +46,7 @@ impl Visitor {
         hidden(SIGNATURE, &self.forms.sign(&self.bound(), path))
     }
 
-    /// Who has logged in, and the way out. Empty without a session.
+    /// The name of the visitor, and the way out. Empty without a session.
     pub fn session_line(&self) -> Markup {
         let (Some(who), Some(_)) = (&self.who, &self.session) else { return html! {} };
         let identity = &who.identity;

@@ -1,4 +1,4 @@
-//! What describes a metric.
+//! Description of a metric.
 
 use forebay_types::{Reason, ShardId};
 use metrics::Label;
@@ -17,7 +17,7 @@ pub struct Metric {
     pub name: &'static str,
     /// Its labels, and which values each may have.
     pub labels: &'static [(&'static str, Values)],
-    /// What it means.
+    /// Its meaning.
     pub help: &'static str,
 }
 
@@ -46,7 +46,7 @@ pub enum Values {
     Reasons,
     /// The codes of gRPC.
     Codes,
-    /// What of a service is called. Without a service before it: of all of them.
+    /// The methods of a service. Without a service before it: those of all.
     Methods,
     /// The version of the program.
     Version,

@@ -146,7 +146,7 @@ mod tests {
         let sets = |name: &str| label_sets(table::all().find(|metric| metric.name == name).unwrap(), &[]);
         let calls = sets("forebay_calls_total");
         let is_ack = |set: &&Vec<Label>| set.contains(&Label::new("method", "Ack"));
-        // Those of three protocols, with seventeen codes.
+        // Calls of three protocols, with seventeen codes.
         assert_eq!((calls.len(), calls.iter().filter(is_ack).count()), (9 * 3 * 17, 3 * 17));
         let refusals = sets("forebay_refusals_total");
         assert_eq!(refusals.len(), 7 * forebay_types::Reason::ALL.len());

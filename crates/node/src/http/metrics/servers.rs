@@ -8,7 +8,7 @@ use std::{
 use forebay_engine::ShardStatus;
 use metrics::gauge;
 
-/// What the node knows of a server.
+/// State of a server, as the node knows it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Server {
     /// Some shard of it answers.

@@ -16,7 +16,8 @@ const STATES: [&str; 4] = ["ready", "leased", "scheduled", "dead"];
 /// The sides of a topic that may be paused, in that order.
 const SIDES: [&str; 2] = ["enqueue", "dequeue"];
 
-/// What has gauges. Something that is gone has 0 from then on: a gauge that nobody sets keeps its last value.
+/// Namespaces and topics that have gauges. One that is gone has 0 from then on: a gauge that nobody sets
+/// keeps its last value.
 #[derive(Default)]
 struct Shown {
     /// By namespace.

@@ -177,7 +177,7 @@ async fn a_client_shows_its_certificate_on_each_connection() {
             let name = ServerName::try_from("localhost").unwrap();
             let mut stream = client.connect(name, stream).await.unwrap();
             let mut accepted = port.accepted.recv().await.unwrap();
-            // What continues a session comes before the first byte.
+            // The ticket that continues a session comes before the first byte.
             accepted.stream.write_all(b"x").await.unwrap();
             accepted.stream.flush().await.unwrap();
             stream.read_exact(&mut [0]).await.unwrap();
@@ -214,7 +214,7 @@ async fn clients_show_certificates_as_configured() {
         let mut port = port(folder.path(), &ours, auth, Duration::from_secs(600)).await;
         for (certificate, expected) in [(None, none), (Some(&shown), good), (Some(&foreign), bad)] {
             let connected = connect(port.address, &ours, certificate).await;
-            // Who is refused may learn it only when it reads.
+            // A client that is refused may learn it only when it reads.
             let learns = async {
                 if let Ok(mut stream) = connected {
                     drop(stream.read(&mut [0]).await);

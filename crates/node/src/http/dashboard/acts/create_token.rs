@@ -50,7 +50,7 @@ fn grants(text: &str) -> Result<Vec<Grant>, Trouble> {
     }
 }
 
-/// What all grants name, if they name the same.
+/// The namespaces that all grants name, if they name the same.
 fn common(grants: &[Grant]) -> Option<String> {
     let (first, rest) = grants.split_first()?;
     let same = rest.iter().all(|grant| grant.namespaces == first.namespaces);
@@ -79,7 +79,7 @@ pub fn span(field: &str, text: &str) -> Result<Option<prost_types::Duration>, Tr
 /// The page with the text of a token. It is kept nowhere, so that this page is the only one that has it.
 pub async fn show_secret(mut asked: Asked, title: &str, token: &Token, secret: &str) -> Response {
     let namespace = asked.fields.get("ns").to_owned();
-    // What else the form had does not belong into the address of a page.
+    // The other fields of the form do not belong into the address of a page.
     asked.fields = Fields::read(link("", &[("ns", &namespace)]).trim_start_matches('?').as_bytes());
     let now = asked.now();
     let body = html! {

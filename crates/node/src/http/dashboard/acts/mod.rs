@@ -25,7 +25,7 @@ use axum::routing::{MethodRouter, post};
 
 use crate::http::info::NodeInfo;
 
-/// What serves a form of the dashboard. `path`: as in the list of forms.
+/// The handler of a form of the dashboard. `path`: as in the list of forms.
 pub fn form_handler(path: &str) -> Option<MethodRouter<Arc<NodeInfo>>> {
     Some(match path {
         "/cancel-item" => post(cancel_item::act),

@@ -21,7 +21,7 @@ async fn operate(asked: &Asked) -> Result<String, Trouble> {
     Ok(told("operation", &[("ns", &namespace), ("id", &id)], "begun"))
 }
 
-/// What the form asks for.
+/// The request of the operation that the form asks for.
 fn request(fields: &Fields) -> Result<StartOperationRequest, Trouble> {
     let text = |name: &str| fields.get(name).to_owned();
     let kind = bulk::kind_of(fields.get("kind"))

@@ -21,7 +21,7 @@ async fn update(asked: &Asked) -> Result<String, Trouble> {
     Ok(told("item", &[("ns", namespace), ("id", id)], "updated"))
 }
 
-/// What the form asks for. What is not given stays as it is.
+/// The request that the form asks for. Values that are not given stay as they are.
 fn request(fields: &Fields) -> Result<UpdateItemRequest, Trouble> {
     let priority = number(fields, "priority")?;
     let schedule = match fields.get("delay").trim() {

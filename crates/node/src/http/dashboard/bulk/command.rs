@@ -55,7 +55,8 @@ fn given(name: &str, value: &str) -> String {
     format!(" {name}{between}{value}")
 }
 
-/// What items are to have. `None`: that is not known, since an operation does not show metadata.
+/// The values that items are to have, as flags. `None`: they are not known, since an operation does not show
+/// metadata.
 fn values(update: &OperationUpdate) -> Option<Vec<(&'static str, String)>> {
     if update.metadata_bytes.is_some() {
         return None;

@@ -20,7 +20,7 @@ const ACTIONS: [(&str, OperationKind); 5] = [
     ("cancel", OperationKind::Cancel),
 ];
 
-/// What the action of a page or a form does.
+/// The kind of operation that an action of a page or a form begins.
 pub fn kind_of(action: &str) -> Option<OperationKind> {
     ACTIONS.iter().find(|(name, _)| *name == action).map(|(_, kind)| *kind)
 }
@@ -30,7 +30,7 @@ pub fn action_of(kind: OperationKind) -> &'static str {
     ACTIONS.iter().find(|(_, of)| *of == kind).map_or("", |(name, _)| name)
 }
 
-/// What an operation does, in a few words.
+/// Names a kind of operation in a few words.
 pub fn kind_text(kind: OperationKind) -> &'static str {
     match kind {
         OperationKind::Purge => "purge",
@@ -43,7 +43,7 @@ pub fn kind_text(kind: OperationKind) -> &'static str {
     }
 }
 
-/// What the button says that begins it: with the verb, and what it is done to.
+/// The verb on the button that begins an operation. The objects follow it.
 pub fn verb(kind: OperationKind) -> &'static str {
     match kind {
         OperationKind::Redrive => "Redrive",
@@ -54,7 +54,7 @@ pub fn verb(kind: OperationKind) -> &'static str {
     }
 }
 
-/// What is counted.
+/// The noun for the objects that an operation counts.
 pub fn noun(kind: OperationKind) -> &'static str {
     match kind {
         OperationKind::Redrive | OperationKind::DeleteDead => "dead letter",
@@ -73,7 +73,7 @@ pub fn how_many(kind: OperationKind, matched: u64, exact: bool) -> String {
     format!("{}{}", if exact { "" } else { "≥ " }, counted(matched, noun(kind)))
 }
 
-/// What becomes of them.
+/// The consequence for the objects of an operation, in sentences.
 pub fn consequence(operation: &Operation, matched: u64, exact: bool) -> String {
     let kind = operation.kind();
     let many = how_many(kind, matched, exact);
@@ -106,8 +106,8 @@ pub fn consequence(operation: &Operation, matched: u64, exact: bool) -> String {
     }
 }
 
-/// What a filter has chosen, and of how many; and whether that is all there is. `None`: there is none, or it
-/// is not known.
+/// Tells how many objects a filter has chosen, and of how many; and whether these are all there are. `None`:
+/// there is no filter, or the numbers are not known.
 pub fn chosen_of(operation: &Operation) -> Option<(String, bool)> {
     let figures = operation.figures.unwrap_or_default();
     let is_known = figures.scanned > 0 && figures.scanned >= figures.matched;

@@ -122,7 +122,7 @@ fn table(asked: &Asked, consumers: &[Consumer], live: &mut Live) -> Markup {
     }
 }
 
-/// What the column of failures has.
+/// Explains the column of failures.
 const FAILED: &str = "Deliveries that were nacked, or whose lease ran out, of all that ended";
 
 fn row(asked: &Asked, consumer: &Consumer, (all, ends): (bool, bool), live: &mut Live) -> Markup {

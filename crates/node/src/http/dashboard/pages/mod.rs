@@ -29,7 +29,7 @@ use forebay_access::FIRST_PAGE;
 use super::{asked::Asked, frame, show::Shown, trouble::Trouble};
 use crate::http::info::NodeInfo;
 
-/// What serves a page of the dashboard. `path`: as in the list of pages.
+/// The handler of a page of the dashboard. `path`: as in the list of pages.
 pub fn page_handler(path: &'static str) -> Option<MethodRouter<Arc<NodeInfo>>> {
     let name = match path.strip_prefix('/')? {
         "" => FIRST_PAGE,

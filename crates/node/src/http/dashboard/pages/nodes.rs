@@ -104,7 +104,7 @@ fn row(asked: &Asked, node: &Node, (status, changes): (&NodeStatus, bool), live:
     }
 }
 
-/// What this node itself sees of a node.
+/// The state of a node, as this node itself sees it.
 fn member<'a>(cluster: Option<&'a ClusterState>, name: &str) -> Option<&'a Member> {
     cluster.and_then(|cluster| cluster.nodes.iter().find(|member| member.name == name))
 }
@@ -158,7 +158,7 @@ fn this_node(asked: &Asked, status: &NodeStatus, live: &mut Live) -> Markup {
     }
 }
 
-/// What it is busy with.
+/// The load of this node, in figures.
 fn figures(asked: &Asked, status: &NodeStatus, live: &mut Live) -> Markup {
     let load = &asked.info.load;
     let limits = load.limits;

@@ -137,7 +137,7 @@ fn facts(asked: &Asked, operation: &Operation) -> Markup {
     }
 }
 
-/// What items get.
+/// The values that an update gives items.
 fn update_facts(asked: &Asked, update: &OperationUpdate) -> Markup {
     html! {
         @if let Some(priority) = update.priority { dt { "new priority" } dd { (priority) } }

@@ -1,4 +1,4 @@
-//! What is searched for by a part of its name, or by its id.
+//! Search for topics by a part of their names, and for an item by its id.
 
 use forebay_proto::v1::{GetItemRequest, ItemView, ListTopicsRequest, ListTopicsResponse};
 use forebay_types::{ItemId, filter::quoted};
@@ -24,7 +24,7 @@ const TOPICS: u32 = 50;
 pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     let query = asked.fields.get("q").trim();
     let mut live = Live::default();
-    // What is asked for an item is written down, so that the stream of changes does not ask again.
+    // A look at an item is written down, so the stream of changes does not ask for it again.
     let is_followed = asked.is_followed();
     let item = match query.parse::<ItemId>() {
         Ok(_) if !is_followed => item(asked, query).await?,

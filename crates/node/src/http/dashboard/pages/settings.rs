@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::super::texts::{duration, span};
 
-/// What counts, and from where that is. `own`: what is set here.
+/// The effective settings, and from where each comes. `own`: the ones that are set here.
 pub fn pairs(own: &NamespaceSettings, effective: &NamespaceSettings, version: u64) -> Markup {
     let shown = |(at, _): &(usize, _)| *at < WINDOW || effective.dedupe_window.is_some();
     html! {

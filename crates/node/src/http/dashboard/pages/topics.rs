@@ -38,10 +38,10 @@ const HEADS: [(&str, &str, &str); 6] = [
     ("dead", "-dead", "Dead letters"),
 ];
 
-/// What the line of a topic is.
+/// Explains the line of a topic.
 const LINE_TITLE: &str =
     "Items that were ready in the last minutes, as nodes remember it of the 1,000 busiest topics";
-/// What the percentile means.
+/// Explains the percentile.
 const WAIT_TITLE: &str = "99 of 100 items were ready no longer when they were delivered, in the last minutes";
 
 /// Makes the page.
@@ -114,7 +114,7 @@ fn order(asked: &Asked) -> &'static str {
     ORDERS.iter().find(|(order, _)| *order == asked_for).map_or("", |(order, _)| order)
 }
 
-/// What is typed is a part of a name, unless it is a filter as calls have them.
+/// Returns the filter for a typed text: a part of a name, unless it is a filter as calls have them.
 fn filter(query: &str) -> String {
     let query = query.trim();
     match query {
@@ -272,7 +272,7 @@ fn row(asked: &Asked, topic: &Topic, all: bool, live: &mut Live) -> Markup {
     }
 }
 
-/// What is unusual about a topic.
+/// Chips for the pauses of a topic.
 pub fn chips(pauses: &[Pause]) -> Markup {
     html! {
         @for pause in pauses {

@@ -1,4 +1,4 @@
-//! What has become of the items of a topic or a namespace: what came in, and each way out.
+//! Counts of the items of a topic or a namespace: items that came in, and items that left by each way out.
 
 use forebay_proto::v1::Counts;
 use forebay_types::Timestamp;

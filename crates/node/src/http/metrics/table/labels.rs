@@ -1,4 +1,4 @@
-//! What the labels of metrics may be.
+//! Values of the labels of metrics.
 
 use forebay_engine::Reported;
 use forebay_types::DeathCause;
@@ -33,7 +33,7 @@ pub const LIMITS: Values = Fixed(&[
 pub const ITEM_STATES: Values = Fixed(&["ready", "leased", "scheduled", "dead"]);
 /// How a node may be.
 pub const NODE_STATES: Values = Fixed(&["live", "draining", "silent", "unreached"]);
-/// What a breaker may be.
+/// States of a breaker.
 pub const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
 /// The sweeps of a shard.
 pub const SWEEPS: Values = Fixed(&["due", "expiry", "retention"]);
@@ -46,18 +46,18 @@ pub const CAUSES: Values = {
     let [one, two, three, four] = DeathCause::ALL;
     Fixed(&[one.as_str(), two.as_str(), three.as_str(), four.as_str()])
 };
-/// What operations do.
+/// Kinds of operations.
 pub const OPERATIONS: Values =
     Fixed(&["purge", "delete-dead", "redrive", "reset-leases", "cancel", "update"]);
 /// How far an operation is.
 pub const FAR: Values = Fixed(&["pending", "running", "cancelling", "succeeded", "cancelled", "failed"]);
-/// What becomes of an item of an operation.
+/// Outcomes of an item of an operation.
 pub const OPERATION_OUTCOMES: Values = Fixed(&["changed", "skipped", "failed"]);
 /// The sides of a topic.
 pub const SIDES: Values = Fixed(&["enqueue", "dequeue"]);
 /// The ports of a node.
 pub const PORTS: Values = Fixed(&["grpc", "http", "peer"]);
-/// Those that clients use.
+/// The ports that clients use.
 pub const CLIENT_PORTS: Values = Fixed(&["grpc", "http"]);
 /// Why credentials are not accepted.
 pub const CREDENTIALS: Values =
@@ -76,7 +76,7 @@ pub const HANDSHAKES: Values = Fixed(&[
 ]);
 /// The calls that are passed on to the owner of a shard.
 pub const FORWARDED: Values = Fixed(&["enqueue", "ack", "nack", "extend_lease"]);
-/// What became of one.
+/// Outcomes of a call that is passed on.
 pub const FORWARD_OUTCOMES: Values = Fixed(&["answered", "refused", "unreached", "lost"]);
 /// Why a connection is closed.
 pub const CLOSED: Values =
@@ -87,7 +87,7 @@ pub const NAMESPACES: Values = Fixed(&[Reported::OTHERS]);
 pub const NAMES: Values = Fixed(&[]);
 /// Namespaces as grants name them.
 pub const GRANTED: Values = Fixed(&[]);
-/// What memory is used for.
+/// The uses of memory.
 pub const BUDGETS: Values =
     Fixed(&["requests", "unsent", "polls", "forwards", "enqueues", "topics", "index"]);
 /// Why spans reach no collector.

@@ -84,7 +84,7 @@ fn section(asked: &Asked, answer: &ListTokensResponse) -> Markup {
     }
 }
 
-/// What is to be configured so that tokens are kept.
+/// Names the settings with which tokens are kept.
 fn not_kept(asked: &Asked) -> Markup {
     html! {
         h2 { "Tokens" }

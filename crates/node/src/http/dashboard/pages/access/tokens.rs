@@ -124,7 +124,7 @@ fn rotate(asked: &Asked, token: &Token) -> Markup {
     }
 }
 
-/// What is typed to revoke a token: its name, or if it has none its id.
+/// The text to type to revoke a token: its name, or if it has none its id.
 fn typed(token: &Token) -> &str {
     if token.name.trim().is_empty() { &token.id } else { token.name.trim() }
 }

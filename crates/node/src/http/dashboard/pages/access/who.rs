@@ -1,4 +1,4 @@
-//! Who asks, and what it may do.
+//! The visitor, and its rights.
 
 use forebay_proto::v1::{Grant, PrincipalKind, WhoAmIRequest};
 use maud::{Markup, html};

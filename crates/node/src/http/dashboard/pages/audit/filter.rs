@@ -22,11 +22,11 @@ const OUTCOMES: [(&str, AuditOutcome, &str); 5] = [
 /// The fields that are texts.
 const TEXTS: [&str; 5] = ["principal", "method", "outcome", "from", "until"];
 
-/// What is asked for.
+/// Filter of the records that the page shows.
 pub struct Filter<'a> {
     /// The fields of the page.
     asked: &'a Asked,
-    /// What became of the calls.
+    /// The outcome of the calls.
     outcome: AuditOutcome,
     /// Calls from this time on.
     from: Option<Timestamp>,

@@ -63,7 +63,7 @@ fn list(asked: &Asked, filter: &Filter<'_>, answer: &ListAuditRecordsResponse, l
     }
 }
 
-/// What is to be configured so that records are kept.
+/// Names the settings with which records are kept.
 fn not_kept() -> Markup {
     html! {
         div.empty {

@@ -12,11 +12,11 @@ use super::super::super::{
 };
 use crate::audit::REPEATED;
 
-/// What is said of a call whose end is not known.
+/// Explains a call whose end is not known.
 const INTENDED: &str =
     "It was about to be made, and nothing is known of its end. It may or may not have taken effect";
 
-/// What a call is about, with the other fields of the request below.
+/// Explains the column with the subject of a call and the other fields of its request.
 const ABOUT: &str = "The topic, item, operation, token, node or shard, and the request";
 
 /// Makes it.

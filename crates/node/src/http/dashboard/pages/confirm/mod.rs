@@ -115,7 +115,7 @@ async fn chosen(asked: &Asked, operation: &Operation) -> Markup {
     }
 }
 
-/// What the reasons of a group have in common. `None`: it is not among the groups that are found now.
+/// The common part of the reasons of a group. `None`: it is not among the groups that are found now.
 async fn reason_of(asked: &Asked, topic: &str, group: &str) -> Option<String> {
     let request = GroupDeadLettersRequest {
         namespace: asked.namespace().to_owned(),

@@ -38,7 +38,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     Ok(Shown::new("Cancel an item?", body, Live::default()))
 }
 
-/// What becomes of the item.
+/// The consequence for the item.
 fn consequence(item: &Item) -> String {
     let more = match (item.state(), &item.lease) {
         (ItemState::Leased, Some(lease)) if !lease.consumer.is_empty() => {

@@ -50,7 +50,7 @@ pub async fn make(asked: &Asked, ids: &[&str]) -> Result<Shown, Trouble> {
     Ok(Shown::new(title, body, Live::default()))
 }
 
-/// What becomes of those that are there.
+/// The consequence for the items that are there.
 fn consequence(there: &[&CancelItemResult]) -> String {
     let many = counted(there.len() as u64, "item");
     let (are, they) = if there.len() == 1 { ("is", "It") } else { ("are", "They") };

@@ -37,8 +37,8 @@ pub fn is_cause(reason: &str) -> bool {
     DeathCause::ALL.iter().any(|cause| cause.as_str() == reason)
 }
 
-/// What is typed is a filter as calls have them, or else a part of a reason. One that is wrong stays as it
-/// is, so that the call says what is wrong with it.
+/// Returns the filter for a typed text: the text itself if it is a filter as calls have them, or else one for
+/// a part of a reason. A wrong filter stays as it is, so that the call says what is wrong with it.
 pub fn typed(text: &str) -> String {
     let text = text.trim();
     if text.is_empty() || is_meant(text, filter_fields(OperationKind::Redrive)) {

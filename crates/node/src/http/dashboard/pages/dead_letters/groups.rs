@@ -87,7 +87,7 @@ fn row(asked: &Asked, group: &DeadLetterGroup, live: &mut Live) -> Markup {
     }
 }
 
-/// What can be done with a group in one of its topics.
+/// Actions on a group in one of its topics.
 fn topic_actions(asked: &Asked, topic: &str, fingerprint: &str) -> Markup {
     let (namespace, filter) = (asked.namespace(), filter::of_group(fingerprint));
     let look = [("ns", namespace), ("topic", topic), ("reason", filter.as_str())];

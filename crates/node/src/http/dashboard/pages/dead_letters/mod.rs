@@ -58,7 +58,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     Ok(Shown::new("Dead letters", body, live))
 }
 
-/// What is done with all dead letters of a topic.
+/// Buttons of the actions on all dead letters of a topic.
 fn buttons(asked: &Asked, topic: &str) -> Markup {
     if topic.is_empty() {
         return html! {};
@@ -104,7 +104,7 @@ async fn retention(asked: &Asked, topic: &str) -> Result<Option<std::time::Durat
     };
     match kept {
         Ok(kept) => Ok(kept.map(duration)),
-        // What is not there has no settings to tell of.
+        // A topic or namespace that is not there has no settings to tell of.
         Err(status) if status.code() == Code::NotFound => Ok(None),
         Err(status) => Err(status.into()),
     }

@@ -1,4 +1,4 @@
-//! What leads from dead letters to a question, and whether what they carry is shown.
+//! Links from dead letters to a question, and whether the payloads of dead letters are shown.
 
 use forebay_access::Scope;
 use maud::Markup;

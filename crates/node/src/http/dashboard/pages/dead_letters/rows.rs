@@ -124,7 +124,7 @@ fn row(asked: &Asked, item: &Item, with_payloads: bool, live: &mut Live) -> Mark
     }
 }
 
-/// What there is besides these.
+/// The link to further dead letters, or a note that there are none.
 fn below(asked: &Asked, topic: &str, answer: &ListItemsResponse) -> Markup {
     let (namespace, reason) = (asked.namespace(), asked.fields.get("reason"));
     let fields = [("ns", namespace), ("topic", topic), ("reason", reason)];

@@ -1,4 +1,4 @@
-//! What can be done with an item.
+//! Changes that can be made to an item.
 
 use forebay_access::Scope;
 use forebay_proto::v1::{Item, ItemState};

@@ -1,4 +1,4 @@
-//! What an item carries: its payload, its metadata and its headers.
+//! Content of an item: its payload, its metadata and its headers.
 
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ pub fn is_shown(asked: &Asked) -> bool {
     asked.may(Scope::Inspect, asked.namespace())
 }
 
-/// What an item carries, or which right is missing to see it.
+/// The content of an item, or which right is missing to see it.
 pub fn section(asked: &Asked, item: &Item) -> Markup {
     if !is_shown(asked) {
         return html! {

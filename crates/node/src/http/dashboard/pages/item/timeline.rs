@@ -1,4 +1,4 @@
-//! What has become of an item so far.
+//! History of an item so far.
 
 use forebay_proto::v1::{Item, ItemDeath, ItemFailure, ItemLease};
 use maud::{Markup, html};
@@ -75,7 +75,7 @@ fn consumer(name: &str) -> Markup {
     html! { @if name.is_empty() { "a consumer without a name" } @else { bdi { (name) } } }
 }
 
-/// Those failed deliveries that nothing more is known of.
+/// Counts the failed deliveries that nothing more is known of.
 fn before(forgotten: u64) -> String {
     match forgotten {
         1 => "1 failed delivery of which no more is known.".to_owned(),

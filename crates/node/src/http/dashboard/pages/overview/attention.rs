@@ -99,7 +99,7 @@ fn row(asked: &Asked, found: &Found<'_>, live: &mut Live) -> Markup {
     }
 }
 
-/// What was looked at where nothing was found.
+/// Says which topics were looked at where nothing was found.
 fn calm(wall: &Wall) -> String {
     let of = counted(wall.scanned, "topic");
     let answered = if wall.incomplete.is_empty() { "" } else { " in the shards that answered" };

@@ -15,7 +15,7 @@ use super::{
     lines::{Lines, change, request, took, wait, whole},
 };
 
-/// What is shown.
+/// Series that are shown.
 const SERIES: [HistorySeries; 7] =
     [Of::OldestReadyAge, Of::WaitP99, Of::Ready, Of::Enqueued, Of::Acked, Of::Failed, Of::Dead];
 /// How far the plots go back, and how far apart their points are.
@@ -23,7 +23,7 @@ const PLOTTED: (i64, i64) = (15 * 60, 10);
 /// Of now are the last seconds: so many, one by one.
 const NOW: (i64, i64) = (10, 1);
 
-/// What the percentile is.
+/// Explains the percentile.
 const WAIT_TITLE: &str =
     "99 of 100 items were ready no longer than this when they were delivered, in the last minutes";
 

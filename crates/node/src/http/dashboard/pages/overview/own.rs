@@ -1,4 +1,4 @@
-//! What whoever may not see the whole cluster is shown first: its own namespaces.
+//! The first page of a visitor who may not see the whole cluster: its own namespaces.
 
 use forebay_access::{Grant, Namespaces, Scope};
 use maud::{Markup, html};

@@ -1,4 +1,4 @@
-//! What the first page shows of topics and namespaces.
+//! Topics and namespaces on the first page.
 
 use forebay_proto::v1::{
     ListNamespacesRequest, ListNamespacesResponse, ListTopicsResponse, Namespace, Topic,
@@ -13,7 +13,7 @@ const NAMESPACES: u32 = 20;
 /// Topics and namespaces of the whole cluster.
 #[derive(Debug, Default)]
 pub struct Wall {
-    /// Those that wait longest, and those with the most dead letters, each once.
+    /// Topics that wait longest, and topics with the most dead letters, each once.
     pub topics: Vec<Topic>,
     /// How many topics there are.
     pub scanned: u64,

@@ -21,7 +21,7 @@ use crate::grpc::ALL_NAMESPACES;
 /// The spans: as the field has them, how they are called, and their seconds. Of a shard 10 minutes are kept
 /// by 10 s, and a day by 5 minutes.
 const RANGES: [(&str, &str, u64); 2] = [("", "10 min", 600), ("day", "1 day", 86_400)];
-/// What is shown.
+/// Series that are shown.
 const SERIES: [HistorySeries; 4] =
     [HistorySeries::Enqueued, HistorySeries::Acked, HistorySeries::Failed, HistorySeries::Ready];
 

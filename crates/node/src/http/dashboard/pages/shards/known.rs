@@ -5,14 +5,14 @@ use forebay_proto::v1::Shard;
 
 /// A shard, and what this node's engine knows of it.
 pub struct Known<'a> {
-    /// What every node knows.
+    /// The shard as every node knows it.
     pub shard: &'a Shard,
-    /// What the engine tells. `None`: it has stopped, or does not know the shard yet.
+    /// Status from the engine. `None`: the engine has stopped, or does not know the shard yet.
     pub status: Option<&'a ShardStatus>,
 }
 
 impl<'a> Known<'a> {
-    /// What only the owner knows, if that is this node.
+    /// The status that only the owner knows, if that is this node.
     pub fn owned(&self) -> Option<&'a ShardStatus> {
         self.status.filter(|status| status.state == ShardState::Owned)
     }

@@ -1,4 +1,4 @@
-//! What this node knows of the shards that it owns, beside their items: their servers, and their sweeps.
+//! State of the shards that this node owns, beside their items: their servers, and their sweeps.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{
     known::Known,
 };
 
-/// What the column of settings has.
+/// Explains the column of settings.
 const SETTINGS: &str = "Settings that may lose commits, or that are better changed";
 /// From this difference on, a server's clock is a trouble.
 const CLOCK_OFF: Duration = Duration::from_secs(1);

@@ -16,7 +16,7 @@ use super::{
     state::{breaker, moves, state},
 };
 
-/// What is not known to this node.
+/// Stands for a value that is not known to this node.
 pub const UNKNOWN: &str = "–";
 
 /// Makes it.
@@ -91,7 +91,7 @@ fn row(asked: &Asked, known: &Known<'_>, live: &mut Live) -> Markup {
     }
 }
 
-/// What holds up the drain of a shard. That it has run empty is known to its owner alone.
+/// Says what holds up the drain of a shard. That it has run empty is known to its owner alone.
 fn drain(known: &Known<'_>, id: &str, live: &mut Live) -> Markup {
     let (shard, is_own) = (known.shard, known.owned().is_some());
     let text = match (shard.state(), shard.hold_up.as_str()) {

@@ -1,4 +1,4 @@
-//! What can be done with a topic, by those who have the right to it.
+//! Actions on a topic, for visitors who have the right to them.
 
 use forebay_access::Scope;
 use forebay_proto::v1::{Side, Topic};

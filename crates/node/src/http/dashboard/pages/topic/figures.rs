@@ -25,7 +25,7 @@ use super::{
     place::Place,
 };
 
-/// What is shown.
+/// Series that are shown.
 const SERIES: [HistorySeries; 9] = [
     Of::Enqueued,
     Of::Acked,

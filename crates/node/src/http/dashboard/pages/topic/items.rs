@@ -29,7 +29,7 @@ const PAYLOAD_BYTES: u32 = 256;
 /// Characters of the first line.
 const LINE: usize = 80;
 
-/// What is read of a state.
+/// List of items in one state, as it is read.
 struct List<'a> {
     /// The state.
     state: ItemState,

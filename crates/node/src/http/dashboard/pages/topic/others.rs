@@ -1,4 +1,4 @@
-//! Who takes from a topic, and what was done with it.
+//! Consumers of a topic, and its history.
 
 use forebay_proto::v1::{AuditOutcome, AuditRecord, Consumer, ListAuditRecordsRequest, ListConsumersRequest};
 use maud::{Markup, html};
@@ -21,7 +21,7 @@ use super::{
 const CONSUMERS: u32 = 1_000;
 /// Records that are looked at.
 const RECORDS: u32 = 1_000;
-/// Those of them that are shown.
+/// Records that are shown at most.
 const SHOWN: usize = 100;
 
 /// The consumers that ask for the topic, or have leases of it.
@@ -104,7 +104,7 @@ pub fn named(name: &str) -> Markup {
     html! { @if name.is_empty() { span.none { "without a name" } } @else { bdi { (name) } } }
 }
 
-/// What was done with the topic, for those who may read that.
+/// Audit records about the topic, for visitors who may read them.
 pub async fn history(asked: &Asked, place: &Place<'_>) -> Result<Markup, Trouble> {
     let request = ListAuditRecordsRequest {
         namespace: place.namespace.to_owned(),
@@ -160,7 +160,7 @@ fn row(asked: &Asked, record: &AuditRecord) -> Markup {
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 fn outcome(record: &AuditRecord) -> String {
     match record.outcome() {
         AuditOutcome::Done => "done".to_owned(),

@@ -29,7 +29,7 @@ pub struct Place<'a> {
     pub name: &'a str,
     /// How far the plots go back: one of those that the page has.
     pub range: &'a str,
-    /// What is shown below.
+    /// The tab that is shown below.
     pub tab: &'static str,
     /// The stream asks what changes on a page that is open. Lists do not: they are of when they were read,
     /// and to look at payloads every second would fill the audit log.
@@ -37,7 +37,7 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// What the address says.
+    /// The place that the address names.
     pub fn of(asked: &'a Asked) -> Result<Self, Trouble> {
         let name = asked.fields.get("name");
         if name.is_empty() {

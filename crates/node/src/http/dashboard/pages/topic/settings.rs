@@ -1,4 +1,4 @@
-//! What counts for a topic, and from where it has that.
+//! Effective settings of a topic, and from where each comes.
 
 use forebay_access::Scope;
 use forebay_proto::v1::GetTopicResponse;
@@ -12,8 +12,8 @@ use super::{
     place::Place,
 };
 
-/// What counts, the form that changes it, and the command that does the same. Without a catalog nothing keeps
-/// settings, and the call says so.
+/// The effective settings, the form that changes them, and the command that does the same. Without a catalog
+/// nothing keeps settings, and the call says so.
 pub fn settings(asked: &Asked, place: &Place<'_>, found: &GetTopicResponse) -> Markup {
     let topic = found.topic.clone().unwrap_or_default();
     let own = topic.settings.unwrap_or_default().into();

@@ -1,4 +1,4 @@
-//! What is in a topic, one part at a time.
+//! The parts of a topic's page, one at a time.
 
 use forebay_access::Scope;
 use forebay_proto::v1::{GetTopicResponse, ItemState};
