@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn comments_blank_lines_and_inline_tests_do_not_count() {
-        let code = "//! A.\n\nuse std::fs; // why\n/// B.\n#[derive(Debug)]\npub struct B {\n    /// C.\n    c: u8,\n}";
+        let used = "//! A.\n\nuse std::fs; // why\n/// B.\n#[derive(Debug)]\n";
+        let code = format!("{used}pub struct B {{\n    /// C.\n    c: u8,\n}}");
         let text = format!("{code}\n\n#[cfg(test)]\nmod tests {{\n    fn f() {{}}\n}}\n");
         let tree = Fixture::of(&text);
         assert_eq!(count(&tree.sources[0]), 5);
