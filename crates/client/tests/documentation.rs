@@ -3,12 +3,12 @@
 use std::path::Path;
 
 #[test]
-fn the_readme_shows_the_python_example_as_it_is() {
-    let readme = include_str!("../../../README.md");
+fn the_start_shows_the_python_example_as_it_is() {
+    let start = include_str!("../../../docs/START.md");
     let example = include_str!("../../../docs/examples/worker.py");
     assert!(
-        readme.contains(&format!("```python\n{example}```")),
-        "README.md and docs/examples/worker.py differ"
+        start.contains(&format!("```python\n{example}```")),
+        "docs/START.md and docs/examples/worker.py differ"
     );
 }
 
