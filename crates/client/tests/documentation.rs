@@ -3,12 +3,12 @@
 use std::path::Path;
 
 #[test]
-fn the_readme_shows_the_python_example_as_it_is() {
-    let readme = include_str!("../../../README.md");
+fn the_start_shows_the_python_example_as_it_is() {
+    let start = include_str!("../../../docs/START.md");
     let example = include_str!("../../../docs/examples/worker.py");
     assert!(
-        readme.contains(&format!("```python\n{example}```")),
-        "README.md and docs/examples/worker.py differ"
+        start.contains(&format!("```python\n{example}```")),
+        "docs/START.md and docs/examples/worker.py differ"
     );
 }
 
@@ -21,17 +21,29 @@ fn the_protocol_names_every_reason() {
 }
 
 #[test]
-fn the_runbook_names_metrics_and_log_lines_that_exist() {
-    let runbook = include_str!("../../../docs/RUNBOOK.md");
+fn pages_for_operators_name_metrics_and_log_lines_that_exist() {
     let mut sources = String::new();
     for part in ["node", "membership", "engine", "store"] {
         read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(part).join("src"), &mut sources);
     }
     let sources = without_arguments(&joined(&sources));
+    let pages = [
+        ("docs/OPERATE.md", include_str!("../../../docs/OPERATE.md")),
+        ("docs/ALERTS.md", include_str!("../../../docs/ALERTS.md")),
+    ];
+    for (name, page) in pages {
+        let (seen, missing) = quotes(page, &sources);
+        assert!(missing.is_empty(), "{name} names what is not in the sources: {missing:#?}");
+        assert!(seen > 20, "only {seen} names were found in {name}");
+    }
+}
+
+/// How many metrics and log lines a page quotes, and which of them are not in the sources.
+fn quotes<'a>(page: &'a str, sources: &str) -> (usize, Vec<&'a str>) {
     // A metric is written as `forebay_…`, a log line as `"…"`, with `…` for each argument. A line that begins
     // or ends with `…` is a part of a longer one.
     let (mut seen, mut missing) = (0, Vec::new());
-    for quoted in runbook.split('`').skip(1).step_by(2) {
+    for quoted in page.split('`').skip(1).step_by(2) {
         let metric = quoted.split('{').next().filter(|name| name.starts_with("forebay_"));
         let line = quoted.strip_prefix('"').and_then(|line| line.strip_suffix('"'));
         for text in metric.filter(|name| !name.contains('=')).into_iter().chain(line) {
@@ -43,8 +55,7 @@ fn the_runbook_names_metrics_and_log_lines_that_exist() {
             seen += 1;
         }
     }
-    assert!(missing.is_empty(), "docs/RUNBOOK.md names what is not in the sources: {missing:#?}");
-    assert!(seen > 20, "only {seen} names were found in docs/RUNBOOK.md");
+    (seen, missing)
 }
 
 /// The sources with strings in one line that were broken in two.

@@ -178,7 +178,7 @@ pub const REASONS: &[ReasonInfo] = &[
         code: "RESOURCE_EXHAUSTED",
         meaning: "the node or the shard is at one of its load limits",
         happened: "no",
-        advice: "repeat after the delay that the error names; if it goes on, see docs/RUNBOOK.md",
+        advice: "repeat after the delay that the error names; if it goes on, see docs/ALERTS.md",
     },
     ReasonInfo {
         reason: Reason::TooManyLeased,
@@ -243,7 +243,7 @@ pub const REASONS: &[ReasonInfo] = &[
         code: "UNAVAILABLE",
         meaning: "the catalog does not answer, so nothing can be changed in it or written down",
         happened: "maybe",
-        advice: "repeat: it does no harm; see docs/RUNBOOK.md",
+        advice: "repeat: it does no harm; see docs/ALERTS.md",
     },
     ReasonInfo {
         reason: Reason::OutcomeUnknown,

@@ -44,7 +44,7 @@ enum Task {
     Tidy(tidy::Arguments),
     /// Generates the code of the gRPC interface anew, after `proto/` changed. It is committed.
     Codegen,
-    /// Runs the programs of README.md (curl, Python, Rust) against a node with TLS and tokens. It needs
+    /// Runs the programs of README.md and docs/START.md against a node with TLS and tokens. It needs
     /// `openssl`, `curl`, `python3`, and what pip installs.
     Programs,
     /// Brings the cluster of docker-compose.yml up, kills a node under load, and checks every item.

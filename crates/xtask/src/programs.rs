@@ -1,5 +1,5 @@
-//! Runs the programs of README.md against a node with TLS and tokens: curl, Python by gRPC and by the Connect
-//! protocol, and Rust. It needs `openssl`, `curl`, `python3`, and what pip installs.
+//! Runs the programs of README.md and docs/START.md against a node with TLS and tokens: curl, Python by gRPC and
+//! by the Connect protocol, and Rust. It needs `openssl`, `curl`, `python3`, and what pip installs.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::cargo::{build_forebay, cargo, workspace};
 /// Packages of pip that the programs need.
 const PACKAGES: [&str; 5] =
     ["grpcio", "grpcio-tools", "googleapis-common-protos", "connectrpc", "protoc-gen-connectrpc"];
-/// How the lines for curl begin in README.md.
+/// How the commands for curl begin in a document.
 const CURL: &str = "curl http://127.0.0.1:7421";
 
 /// A node, and what a client needs to call it.
@@ -41,7 +41,9 @@ impl Drop for Node {
 /// Runs them all, one after the other. Fails with the first one that does.
 pub fn run() -> anyhow::Result<bool> {
     let node = start(&build_forebay()?)?;
-    curl(&node)?;
+    for document in ["README.md", "docs/START.md"] {
+        curl(&node, document).with_context(|| document.to_owned())?;
+    }
     println!("curl: done");
     let python = install(&node.folder)?;
     let [grpc, http] = &node.addresses;
@@ -124,11 +126,12 @@ fn start(forebay: &Path) -> anyhow::Result<Node> {
     Ok(node)
 }
 
-/// Runs the lines of README.md.
-fn curl(node: &Node) -> anyhow::Result<()> {
-    let readme = fs::read_to_string(workspace().join("README.md"))?;
-    let lines: Vec<&str> = readme.lines().filter(|line| line.starts_with(CURL)).collect();
-    ensure!(lines.len() == 3, "README.md has {} lines for curl", lines.len());
+/// Runs the commands for curl of a document.
+fn curl(node: &Node, document: &str) -> anyhow::Result<()> {
+    // A command that goes on in the next line is one line here.
+    let text = fs::read_to_string(workspace().join(document))?.replace("\\\n", "");
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with(CURL)).collect();
+    ensure!(lines.len() == 3, "{} commands for curl instead of 3", lines.len());
     let ca = node.folder.join("ca.crt");
     let secured = format!(
         "curl --fail-with-body --silent --cacert '{}' -H 'Authorization: Bearer {}' https://{}",

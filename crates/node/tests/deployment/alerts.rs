@@ -103,15 +103,15 @@ fn an_alert_says_what_is_wrong_and_what_to_do() {
 }
 
 #[test]
-fn an_alert_has_an_entry_in_the_runbook() {
-    let runbook = read("docs/RUNBOOK.md");
-    let headings = runbook.lines().filter(|line| line.starts_with('#'));
+fn an_alert_has_an_entry_in_the_documentation() {
+    let page = read("docs/ALERTS.md");
+    let headings = page.lines().filter(|line| line.starts_with('#'));
     let anchors: BTreeSet<_> = headings.map(|line| anchor(line.trim_start_matches('#').trim())).collect();
     for alert in alerts() {
         let (file, section) = text(&alert, "/annotations/runbook_url").split_once('#').unwrap();
-        assert_eq!(file, "docs/RUNBOOK.md");
+        assert_eq!(file, "docs/ALERTS.md");
         assert_eq!(section, anchor(text(&alert, "/alert")));
-        assert!(anchors.contains(section), "docs/RUNBOOK.md has no {section}");
+        assert!(anchors.contains(section), "docs/ALERTS.md has no {section}");
     }
 }
 
