@@ -14,6 +14,7 @@ pub mod grpc;
 pub mod history;
 pub mod http;
 mod listen;
+mod looks;
 mod node;
 pub mod peers;
 pub mod policies;

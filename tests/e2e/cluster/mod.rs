@@ -22,6 +22,7 @@ mod lost_shard;
 mod made_tokens;
 mod moves;
 pub mod nodes;
+mod old_looks;
 pub mod operate;
 mod operations;
 mod pauses;

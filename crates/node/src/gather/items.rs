@@ -1,19 +1,16 @@
 //! Items of all nodes.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_engine::{ItemPosition, ItemsCall};
-use forebay_proto::{peer, v1};
+use forebay_proto::v1;
 use forebay_types::{ItemId, Namespace, Refusal};
 use prost::Message as _;
 
 use super::Gather;
-use crate::peers::{
-    PeerLinks,
-    wire::items::{from_wire, item_response, items_response},
+use crate::looks::{
+    Look as _, Part,
+    items::{self, position_of},
 };
 
 /// Bytes of items in one answer. The answer of each node has no more.
@@ -35,20 +32,16 @@ pub struct ItemScan {
 impl Gather {
     /// The items behind a position. What all nodes know is kept, as far as there is room for it.
     pub async fn items(&self, call: &ItemsCall) -> Result<ItemScan, Refusal> {
-        // One that does not know of the filter lists what does not pass it: it counts as silent.
-        let fits = |page: &peer::ListItemsResponse| page.filtered || call.filter.is_empty();
-        let asked = self
-            .ask_others(|links, address| async move { links.list_items(&address, call).await.filter(fits) });
-        let (own, others) = tokio::join!(self.engine.list_items(call.clone()), asked);
         let mut scan = ItemScan::default();
         let mut found = BTreeMap::new();
-        for page in std::iter::once(items_response(own?)).chain(others) {
-            let peer::ListItemsResponse { items, through, shards, scanned, filtered: _ } = page;
-            scan.through = scan.through.into_iter().chain(through.map(from_wire)).min();
-            scan.shards.extend(shards);
-            scan.scanned += scanned;
-            let listed = |it: peer::ListedItem| Some((from_wire(it.position?), it.item?));
-            found.extend(items.into_iter().filter_map(listed));
+        for part in self.look(&items::request(call)).await? {
+            let through = part.through().as_deref().and_then(position_of);
+            scan.through = scan.through.into_iter().chain(through).min();
+            let Part { answer, rest } = part;
+            scan.shards.extend(rest.shards);
+            scan.scanned += answer.scanned;
+            let listed = rest.positions.iter().zip(answer.items);
+            found.extend(listed.filter_map(|(position, item)| Some((position_of(position)?, item))));
         }
         scan.fill(found, call.limit);
         Ok(scan)
@@ -61,22 +54,19 @@ impl Gather {
         id: ItemId,
         payload_max: usize,
     ) -> Result<Option<Option<v1::Item>>, Refusal> {
-        let own = item_response(self.engine.item(namespace, id, payload_max).await?);
-        if own.looked {
-            return Ok(Some(own.item));
-        }
-        let request = peer::GetItemRequest {
+        let request = &v1::GetItemRequest {
             namespace: namespace.to_string(),
-            shard: id.shard.0,
-            seq: id.seq.0,
-            payload_max: u32::try_from(payload_max).unwrap_or(u32::MAX),
+            item_id: id.to_string(),
+            max_payload_bytes: u32::try_from(payload_max).unwrap_or(u32::MAX),
+            ..v1::GetItemRequest::default()
         };
-        let request = &request;
-        let ask = |links: Arc<PeerLinks>, address: String| async move {
-            links.get_item(&address, namespace, request.clone()).await
-        };
-        let answers = self.ask_others(ask).await;
-        Ok(answers.into_iter().find(|answer| answer.looked).map(|answer| answer.item))
+        let looked = |part: &Part<v1::GetItemResponse>| !part.rest.shards.is_empty();
+        let own = request.clone().look(&self.engine, &self.history).await?;
+        if looked(&own) {
+            return Ok(Some(own.answer.item));
+        }
+        let others = self.ask_others(|links, address| async move { links.ask(&address, request).await });
+        Ok(others.await.into_iter().find(looked).map(|part| part.answer.item))
     }
 }
 

@@ -21,10 +21,13 @@ use forebay_types::{Namespace, Reason, Refusal, ShardId, TopicName};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 
-use crate::{history::History, peers::PeerLinks};
+use crate::{
+    history::History,
+    looks::{Look, Part},
+    peers::PeerLinks,
+};
 
 pub use explain::{NodeStanding, Unserved};
-pub use history::shown;
 pub use items::ItemScan;
 pub use operation_view::{Asked, OperationView, described};
 pub use topics::TopicScan;
@@ -99,6 +102,13 @@ impl Gather {
         let Some(links) = &self.links else { return Vec::new() };
         let asked = self.others().into_iter().map(|address| ask(links.clone(), address));
         join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    /// What this node and the others that live answer to a look. All are asked at once.
+    async fn look<L: Look>(&self, look: &L) -> Result<Vec<Part<L::Answer>>, Refusal> {
+        let asked = self.ask_others(|links, address| async move { links.ask(&address, look).await });
+        let (own, others) = tokio::join!(look.clone().look(&self.engine, &self.history), asked);
+        Ok(std::iter::once(own?).chain(others).collect())
     }
 
     /// What is wanted of topics and namespaces, and what is set for them, in the order of the names.

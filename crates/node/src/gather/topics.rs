@@ -6,19 +6,17 @@ use std::{
 };
 
 use forebay_engine::{Latencies, TopicsCall};
-use forebay_proto::{peer, v1};
+use forebay_proto::v1;
 use forebay_types::{Namespace, Refusal, TopicName};
 
 use super::Gather;
 use crate::{
     grpc::{earlier, later},
-    peers::{
-        PeerLinks,
-        wire::{
-            latencies,
-            topics::{add_counts, add_rates, topic_details, topics_response},
-        },
+    looks::{
+        Part, latencies,
+        topics::{self, add_counts, add_rates},
     },
+    peers::PeerLinks,
 };
 
 /// A part of the topics, in order.
@@ -40,12 +38,8 @@ impl Gather {
     /// The topics behind one of them. Each node gives `limit` of them at most, and all that is known of all
     /// nodes is kept.
     pub async fn topics(&self, call: TopicsCall) -> Result<TopicScan, Refusal> {
-        let call = &call;
-        let asked = self.ask_others(|links, address| async move { links.list_topics(&address, call).await });
-        let (own, others) = tokio::join!(self.engine.list_topics(call.clone()), asked);
         let mut scan = Merge::default();
-        scan.add(topics_response(own?));
-        others.into_iter().for_each(|page| scan.add(page));
+        self.look(&topics::request(&call)).await?.into_iter().for_each(|part| scan.add(part));
         Ok(scan.end())
     }
 
@@ -61,20 +55,22 @@ impl Gather {
 
     /// A topic, as all nodes see it.
     pub async fn topic(&self, name: &TopicName) -> Result<v1::GetTopicResponse, Refusal> {
-        let asked = self.ask_others(|links, address| async move { links.get_topic(&address, name).await });
-        let (own, others) = tokio::join!(self.engine.topic(name.clone()), asked);
+        let request =
+            v1::GetTopicRequest { namespace: name.namespace.to_string(), topic: name.topic.to_string() };
+        let parts = self.look(&request).await?;
         let mut sum = v1::GetTopicResponse::default();
         let mut shards = BTreeSet::new();
         let mut priorities: BTreeMap<i32, v1::PriorityCount> = BTreeMap::new();
         let mut took = None;
-        for part in std::iter::once(topic_details(own?)).chain(others) {
-            shards.extend(part.shards);
+        for Part { answer: part, rest } in parts {
+            shards.extend(rest.shards);
             sum.priorities_cut |= part.priorities_cut;
             match (&mut sum.topic, part.topic) {
                 (Some(sum), Some(topic)) => add(sum, &topic),
                 (sum, topic) => *sum = sum.take().or(topic),
             }
-            latencies::add(&mut took, part.latencies.as_ref().map(latencies::of_message));
+            let counted = rest.latencies.first().and_then(|it| it.latencies.as_ref());
+            latencies::add(&mut took, counted.map(latencies::of_message));
             for count in part.priorities {
                 let sum = priorities.entry(count.priority).or_insert_with(|| v1::PriorityCount {
                     priority: count.priority,
@@ -99,7 +95,7 @@ impl Gather {
 const PRIORITIES_MAX: usize = 100;
 
 /// What one node has of a topic.
-struct Part {
+struct OfNode {
     /// The topic, without percentiles.
     topic: v1::Topic,
     /// How long items waited, and deliveries lasted.
@@ -110,22 +106,23 @@ struct Part {
 #[derive(Default)]
 struct Merge {
     /// Those of one node after those of another, each by namespace and name.
-    parts: Vec<Part>,
+    parts: Vec<OfNode>,
     /// The scan, without its topics.
     scan: TopicScan,
 }
 
 impl Merge {
-    fn add(&mut self, page: peer::ListTopicsResponse) {
+    fn add(&mut self, part: Part<v1::ListTopicsResponse>) {
         let Self { parts, scan } = self;
-        let through = page.through.map(|name| TopicName::new(name.namespace, name.topic));
+        let through = part.through().as_deref().and_then(topics::name_of);
         scan.through = scan.through.take().into_iter().chain(through).min();
-        scan.shards.extend(page.shards);
-        scan.counted.extend(page.counted_shards);
-        scan.scanned += page.scanned;
+        let Part { answer, rest } = part;
+        scan.shards.extend(rest.shards);
+        scan.counted.extend(rest.counted_shards);
+        scan.scanned += answer.scanned;
         let first = parts.len();
-        parts.extend(page.topics.into_iter().map(|topic| Part { topic, latencies: None }));
-        for told in page.latencies {
+        parts.extend(answer.topics.into_iter().map(|topic| OfNode { topic, latencies: None }));
+        for told in rest.latencies {
             if let (Some(part), Some(told)) = (parts.get_mut(first + told.topic as usize), &told.latencies) {
                 part.latencies = Some(latencies::of_message(told));
             }
@@ -150,12 +147,12 @@ impl Merge {
             let through = (&*through.namespace, &*through.topic);
             parts.truncate(parts.partition_point(|part| part.name() <= through));
         }
-        scan.topics = parts.into_iter().map(Part::told).collect();
+        scan.topics = parts.into_iter().map(OfNode::told).collect();
         scan
     }
 }
 
-impl Part {
+impl OfNode {
     fn name(&self) -> (&str, &str) {
         (&self.topic.namespace, &self.topic.topic)
     }
@@ -189,26 +186,28 @@ fn add(sum: &mut v1::Topic, part: &v1::Topic) {
 
 #[cfg(test)]
 mod tests {
+    use forebay_proto::peer;
+
     use super::*;
 
-    fn page(names: &[&str], through: Option<&str>) -> peer::ListTopicsResponse {
+    fn page(names: &[&str], through: Option<&str>) -> Part<v1::ListTopicsResponse> {
         let topic = |name: &&str| v1::Topic {
             namespace: "n".to_owned(),
             topic: (*name).to_owned(),
             ready_count: 1,
             ..v1::Topic::default()
         };
-        let through =
-            through.map(|topic| peer::TopicName { namespace: "n".to_owned(), topic: topic.to_owned() });
-        peer::ListTopicsResponse {
+        let position = |topic| topics::position(&TopicName::new("n", topic)).into();
+        let answer = v1::ListTopicsResponse {
             topics: names.iter().map(topic).collect(),
-            through,
             scanned: names.len() as u64,
-            ..peer::ListTopicsResponse::default()
-        }
+            ..v1::ListTopicsResponse::default()
+        };
+        let through = through.map(position).unwrap_or_default();
+        Part { answer, rest: peer::AskResponse { through, ..peer::AskResponse::default() } }
     }
 
-    fn merged(pages: &[peer::ListTopicsResponse]) -> (Vec<(String, u64)>, Option<String>) {
+    fn merged(pages: &[Part<v1::ListTopicsResponse>]) -> (Vec<(String, u64)>, Option<String>) {
         let mut merge = Merge::default();
         pages.iter().cloned().for_each(|page| merge.add(page));
         let TopicScan { topics, through, .. } = merge.end();

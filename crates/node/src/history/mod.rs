@@ -8,11 +8,14 @@ mod ring;
 mod rings;
 mod sampler;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use forebay_engine::{Engine, Latencies, ShardFigures, TopicFigures};
-use forebay_proto::{peer, v1};
-use forebay_types::{Clock, Namespace, Refusal, ShardId, Timestamp, TopicName};
+use forebay_proto::{peer, time::to_duration, v1};
+use forebay_types::{Clock, Namespace, ShardId, Timestamp, TopicName};
 
 pub use self::{
     latest::Latest,
@@ -184,7 +187,7 @@ impl History {
     }
 
     /// What it remembers of the steps that are asked for.
-    pub fn answer(&self, request: &peer::GetHistoryRequest) -> peer::GetHistoryResponse {
+    pub fn answer(&self, request: &peer::GetHistoryRequest) -> v1::GetHistoryResponse {
         let peer::GetHistoryRequest { namespace, topic, step, from, until, shard } = request;
         let step = u64::from(*step);
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -198,20 +201,15 @@ impl History {
                 lines(kept.topics.ring(&TopicName::new(namespace, topic), step), TOPIC_SERIES, *from, *until)
             }
         };
-        let (from, lines) = found.unwrap_or_default();
-        let looked_every = u32::try_from(kept.every).unwrap_or(u32::MAX);
-        peer::GetHistoryResponse { lines, from, shards: Vec::new(), topics_cut: kept.cut, looked_every }
-    }
-
-    /// The same, with the shards that this node owns for certain.
-    pub async fn answer_with_shards(
-        &self,
-        engine: &Engine,
-        request: &peer::GetHistoryRequest,
-    ) -> Result<peer::GetHistoryResponse, Refusal> {
-        let caller: Namespace = request.namespace.as_str().into();
-        let shards = engine.owned_shards(caller).await?.into_iter().map(|id| id.0).collect();
-        Ok(peer::GetHistoryResponse { shards, ..self.answer(request) })
+        let (from, lines) = found.unzip();
+        let at = |from: u64| i64::try_from(from.saturating_mul(step)).unwrap_or(i64::MAX);
+        v1::GetHistoryResponse {
+            begins_at: from.map(|from| prost_types::Timestamp { seconds: at(from), nanos: 0 }),
+            lines: lines.unwrap_or_default(),
+            topics_cut: kept.cut,
+            looked_every: Some(to_duration(Duration::from_secs(kept.every))),
+            ..v1::GetHistoryResponse::default()
+        }
     }
 
     /// Adds what was seen.
@@ -271,8 +269,6 @@ fn first<const N: usize>() -> [usize; N] {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use forebay_engine::{Rates, Reported};
 
     use super::*;
@@ -382,7 +378,7 @@ mod tests {
         let answer = history.answer(&request(7));
         let points: Vec<f64> = answer.lines.iter().map(|line| line.points[0]).collect();
         assert_eq!(points, [0.0, 0.0, 3.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0, 2.0]);
-        assert_eq!((answer.topics_cut, answer.looked_every), (true, 10));
+        assert_eq!((answer.topics_cut, answer.looked_every.unwrap().seconds), (true, 10));
         assert!(history.answer(&request(8)).lines.is_empty());
     }
 }

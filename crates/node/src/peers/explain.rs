@@ -9,8 +9,9 @@ use super::{
     channels::Client,
     links::PeerLinks,
     looks::{limited, refused},
-    wire::{explain, topics::topic_name},
+    wire::explain,
 };
+use crate::looks::topics::topic_name;
 
 impl PeerLinks {
     /// How a topic stands in another node's shards. `None`: no answer came.

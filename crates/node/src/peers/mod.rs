@@ -16,6 +16,7 @@ mod health;
 mod keys;
 mod links;
 mod looks;
+mod old_looks;
 mod operations;
 mod room;
 mod serve_forwarded;

@@ -4,16 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{Engine, OwnerAnswer, OwnerQuestion};
 use forebay_proto::peer::{
-    AckRequest, CatalogChangedRequest, CatalogChangedResponse, ChangeItemsRequest, ChangeItemsResponse,
-    CountBeforeRequest, CountBeforeResponse, CountItemsRequest, CountItemsResponse, EnqueueRequest,
-    EnqueueResponse, ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest, FindKeysResponse,
-    ForgetCountsRequest, ForgetCountsResponse, GetHistoryRequest, GetHistoryResponse, GetItemRequest,
-    GetItemResponse, GetStandingRequest, GetStandingResponse, GetTopicRequest, GetTopicResponse,
-    GroupDeadLettersRequest, GroupDeadLettersResponse, IsReadyForRequest, IsReadyForResponse,
-    ListConsumersRequest, ListConsumersResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest,
-    ListOperationsResponse, ListRecentRequest, ListRecentResponse, ListTopicsRequest, ListTopicsResponse,
-    NackRequest, OrderOperationRequest, OrderOperationResponse, OwnsShardRequest, OwnsShardResponse,
-    PingRequest, PingResponse, SettleResponse,
+    AckRequest, AskRequest, AskResponse, CatalogChangedRequest, CatalogChangedResponse, ChangeItemsRequest,
+    ChangeItemsResponse, CountBeforeRequest, CountBeforeResponse, CountItemsRequest, CountItemsResponse,
+    EnqueueRequest, EnqueueResponse, ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest,
+    FindKeysResponse, ForgetCountsRequest, ForgetCountsResponse, GetHistoryRequest, GetHistoryResponse,
+    GetItemRequest, GetItemResponse, GetStandingRequest, GetStandingResponse, GetTopicRequest,
+    GetTopicResponse, GroupDeadLettersRequest, GroupDeadLettersResponse, IsReadyForRequest,
+    IsReadyForResponse, ListConsumersRequest, ListConsumersResponse, ListItemsRequest, ListItemsResponse,
+    ListOperationsRequest, ListOperationsResponse, ListRecentRequest, ListRecentResponse, ListTopicsRequest,
+    ListTopicsResponse, NackRequest, OrderOperationRequest, OrderOperationResponse, OwnsShardRequest,
+    OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
@@ -33,7 +33,7 @@ use super::{
     changes,
     connection::Incoming,
     credentials::{CheckCredentials, Credentials},
-    explain, keys, looks, operations, serve_forwarded,
+    explain, keys, looks, old_looks, operations, serve_forwarded,
 };
 
 /// Calls of one peer at once.
@@ -138,25 +138,29 @@ impl PeerService for PeerCalls {
         forwarded(self.traces.as_ref(), EXTEND_LEASE, &metadata, served).await.map(Response::new)
     }
 
+    async fn ask(&self, request: Request<AskRequest>) -> Result<Response<AskResponse>, Status> {
+        looks::ask(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
+    }
+
     async fn list_topics(
         &self,
         request: Request<ListTopicsRequest>,
     ) -> Result<Response<ListTopicsResponse>, Status> {
-        looks::list_topics(&self.engine, request.into_inner()).await.map(Response::new)
+        old_looks::list_topics(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
     }
 
     async fn list_consumers(
         &self,
         request: Request<ListConsumersRequest>,
     ) -> Result<Response<ListConsumersResponse>, Status> {
-        looks::list_consumers(&self.engine, request.into_inner()).await.map(Response::new)
+        old_looks::list_consumers(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
     }
 
     async fn get_history(
         &self,
         request: Request<GetHistoryRequest>,
     ) -> Result<Response<GetHistoryResponse>, Status> {
-        looks::get_history(&self.engine, &self.history, &request.into_inner()).await.map(Response::new)
+        old_looks::get_history(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
     }
 
     async fn list_recent(
@@ -177,25 +181,27 @@ impl PeerService for PeerCalls {
         &self,
         request: Request<GetTopicRequest>,
     ) -> Result<Response<GetTopicResponse>, Status> {
-        looks::get_topic(&self.engine, request.into_inner()).await.map(Response::new)
+        old_looks::get_topic(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
     }
 
     async fn list_items(
         &self,
         request: Request<ListItemsRequest>,
     ) -> Result<Response<ListItemsResponse>, Status> {
-        looks::list_items(&self.engine, request.into_inner()).await.map(Response::new)
+        old_looks::list_items(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
     }
 
     async fn get_item(&self, request: Request<GetItemRequest>) -> Result<Response<GetItemResponse>, Status> {
-        looks::get_item(&self.engine, request.into_inner()).await.map(Response::new)
+        old_looks::get_item(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
     }
 
     async fn group_dead_letters(
         &self,
         request: Request<GroupDeadLettersRequest>,
     ) -> Result<Response<GroupDeadLettersResponse>, Status> {
-        looks::group_dead_letters(&self.engine, request.into_inner()).await.map(Response::new)
+        old_looks::group_dead_letters(&self.engine, &self.history, request.into_inner())
+            .await
+            .map(Response::new)
     }
 
     async fn list_operations(

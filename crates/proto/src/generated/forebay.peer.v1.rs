@@ -350,6 +350,39 @@ pub struct TopicName {
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
 }
+/// Asks for a look.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AskRequest {
+    /// Its name: GetTopic, ListItems.
+    #[prost(string, tag = "1")]
+    pub look: ::prost::alloc::string::String,
+    /// Its request: the public one, with a position in place of a signed page token; of ListTopics, ListItems
+    /// and GetHistory that of this file.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub request: ::prost::bytes::Bytes,
+}
+/// What a look saw, and what it takes to put the answers of all nodes together.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AskResponse {
+    /// The public answer.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub answer: ::prost::bytes::Bytes,
+    /// The shards that were looked at.
+    #[prost(uint32, repeated, tag = "2")]
+    pub shards: ::prost::alloc::vec::Vec<u32>,
+    /// Of a list: all up to this position are in the answer. Empty: there are no more.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub through: ::prost::bytes::Bytes,
+    /// Of items: the position of each.
+    #[prost(bytes = "bytes", repeated, tag = "4")]
+    pub positions: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    /// Of topics: how long the items of these waited, and deliveries lasted.
+    #[prost(message, repeated, tag = "5")]
+    pub latencies: ::prost::alloc::vec::Vec<TopicLatencies>,
+    /// Of topics: the shards that told all that they have counted, if that was asked for.
+    #[prost(uint32, repeated, tag = "6")]
+    pub counted_shards: ::prost::alloc::vec::Vec<u32>,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListConsumersRequest {
     /// The tenant, or "-" for all.
@@ -1252,14 +1285,11 @@ pub mod peer_service_client {
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ExtendLease"));
             self.inner.unary(req, path, codec).await
         }
-        /// Lists topics.
-        pub async fn list_topics(
+        /// Asks for a public answer, of this node alone.
+        pub async fn ask(
             &mut self,
-            request: impl tonic::IntoRequest<super::ListTopicsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListTopicsResponse>,
-            tonic::Status,
-        > {
+            request: impl tonic::IntoRequest<super::AskRequest>,
+        ) -> std::result::Result<tonic::Response<super::AskResponse>, tonic::Status> {
             self.inner
                 .ready()
                 .await
@@ -1270,89 +1300,14 @@ pub mod peer_service_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/forebay.peer.v1.PeerService/ListTopics",
+                "/forebay.peer.v1.PeerService/Ask",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ListTopics"));
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "Ask"));
             self.inner.unary(req, path, codec).await
         }
-        /// Counts a namespace anew: what its topics counted so far is forgotten with them.
-        pub async fn forget_counts(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ForgetCountsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ForgetCountsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/forebay.peer.v1.PeerService/ForgetCounts",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ForgetCounts"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Describes a topic.
-        pub async fn get_topic(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetTopicRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetTopicResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/forebay.peer.v1.PeerService/GetTopic",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "GetTopic"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Lists items of a topic.
-        pub async fn list_items(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListItemsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListItemsResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/forebay.peer.v1.PeerService/ListItems",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ListItems"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Says how a topic stands in each shard.
+        /// How a topic stands in each shard, before it is put into sentences.
         pub async fn get_standing(
             &mut self,
             request: impl tonic::IntoRequest<super::GetStandingRequest>,
@@ -1402,12 +1357,12 @@ pub mod peer_service_client {
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "CountBefore"));
             self.inner.unary(req, path, codec).await
         }
-        /// Shows an item.
-        pub async fn get_item(
+        /// Counts a namespace anew: what its topics counted so far is forgotten with them.
+        pub async fn forget_counts(
             &mut self,
-            request: impl tonic::IntoRequest<super::GetItemRequest>,
+            request: impl tonic::IntoRequest<super::ForgetCountsRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::GetItemResponse>,
+            tonic::Response<super::ForgetCountsResponse>,
             tonic::Status,
         > {
             self.inner
@@ -1420,38 +1375,11 @@ pub mod peer_service_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/forebay.peer.v1.PeerService/GetItem",
+                "/forebay.peer.v1.PeerService/ForgetCounts",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "GetItem"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Groups dead letters.
-        pub async fn group_dead_letters(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GroupDeadLettersRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GroupDeadLettersResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/forebay.peer.v1.PeerService/GroupDeadLetters",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(
-                    GrpcMethod::new("forebay.peer.v1.PeerService", "GroupDeadLetters"),
-                );
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ForgetCounts"));
             self.inner.unary(req, path, codec).await
         }
         /// Looks at parts of operations.
@@ -1504,56 +1432,6 @@ pub mod peer_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "CountItems"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Lists the consumers of a namespace.
-        pub async fn list_consumers(
-            &mut self,
-            request: impl tonic::IntoRequest<super::ListConsumersRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListConsumersResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/forebay.peer.v1.PeerService/ListConsumers",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ListConsumers"));
-            self.inner.unary(req, path, codec).await
-        }
-        /// Tells how figures were.
-        pub async fn get_history(
-            &mut self,
-            request: impl tonic::IntoRequest<super::GetHistoryRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetHistoryResponse>,
-            tonic::Status,
-        > {
-            self.inner
-                .ready()
-                .await
-                .map_err(|e| {
-                    tonic::Status::unknown(
-                        format!("Service was not ready: {}", e.into()),
-                    )
-                })?;
-            let codec = tonic_prost::ProstCodec::default();
-            let path = http::uri::PathAndQuery::from_static(
-                "/forebay.peer.v1.PeerService/GetHistory",
-            );
-            let mut req = request.into_request();
-            req.extensions_mut()
-                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "GetHistory"));
             self.inner.unary(req, path, codec).await
         }
         /// Tells how many items were ready in the last minutes, of several topics.
@@ -1633,6 +1511,183 @@ pub mod peer_service_client {
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ChangeItems"));
             self.inner.unary(req, path, codec).await
         }
+        /// Lists topics.
+        pub async fn list_topics(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListTopicsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTopicsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/ListTopics",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ListTopics"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Describes a topic.
+        pub async fn get_topic(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetTopicResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/GetTopic",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "GetTopic"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists items of a topic.
+        pub async fn list_items(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListItemsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/ListItems",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ListItems"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Shows an item.
+        pub async fn get_item(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetItemRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetItemResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/GetItem",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "GetItem"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Groups dead letters.
+        pub async fn group_dead_letters(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GroupDeadLettersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GroupDeadLettersResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/GroupDeadLetters",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("forebay.peer.v1.PeerService", "GroupDeadLetters"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists the consumers of a namespace.
+        pub async fn list_consumers(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListConsumersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListConsumersResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/ListConsumers",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ListConsumers"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Tells how figures were.
+        pub async fn get_history(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetHistoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetHistoryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/GetHistory",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "GetHistory"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -1708,39 +1763,12 @@ pub mod peer_service_server {
             tonic::Response<super::ExtendLeaseResponse>,
             tonic::Status,
         >;
-        /// Lists topics.
-        async fn list_topics(
+        /// Asks for a public answer, of this node alone.
+        async fn ask(
             &self,
-            request: tonic::Request<super::ListTopicsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListTopicsResponse>,
-            tonic::Status,
-        >;
-        /// Counts a namespace anew: what its topics counted so far is forgotten with them.
-        async fn forget_counts(
-            &self,
-            request: tonic::Request<super::ForgetCountsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ForgetCountsResponse>,
-            tonic::Status,
-        >;
-        /// Describes a topic.
-        async fn get_topic(
-            &self,
-            request: tonic::Request<super::GetTopicRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetTopicResponse>,
-            tonic::Status,
-        >;
-        /// Lists items of a topic.
-        async fn list_items(
-            &self,
-            request: tonic::Request<super::ListItemsRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListItemsResponse>,
-            tonic::Status,
-        >;
-        /// Says how a topic stands in each shard.
+            request: tonic::Request<super::AskRequest>,
+        ) -> std::result::Result<tonic::Response<super::AskResponse>, tonic::Status>;
+        /// How a topic stands in each shard, before it is put into sentences.
         async fn get_standing(
             &self,
             request: tonic::Request<super::GetStandingRequest>,
@@ -1756,17 +1784,12 @@ pub mod peer_service_server {
             tonic::Response<super::CountBeforeResponse>,
             tonic::Status,
         >;
-        /// Shows an item.
-        async fn get_item(
+        /// Counts a namespace anew: what its topics counted so far is forgotten with them.
+        async fn forget_counts(
             &self,
-            request: tonic::Request<super::GetItemRequest>,
-        ) -> std::result::Result<tonic::Response<super::GetItemResponse>, tonic::Status>;
-        /// Groups dead letters.
-        async fn group_dead_letters(
-            &self,
-            request: tonic::Request<super::GroupDeadLettersRequest>,
+            request: tonic::Request<super::ForgetCountsRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::GroupDeadLettersResponse>,
+            tonic::Response<super::ForgetCountsResponse>,
             tonic::Status,
         >;
         /// Looks at parts of operations.
@@ -1783,22 +1806,6 @@ pub mod peer_service_server {
             request: tonic::Request<super::CountItemsRequest>,
         ) -> std::result::Result<
             tonic::Response<super::CountItemsResponse>,
-            tonic::Status,
-        >;
-        /// Lists the consumers of a namespace.
-        async fn list_consumers(
-            &self,
-            request: tonic::Request<super::ListConsumersRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::ListConsumersResponse>,
-            tonic::Status,
-        >;
-        /// Tells how figures were.
-        async fn get_history(
-            &self,
-            request: tonic::Request<super::GetHistoryRequest>,
-        ) -> std::result::Result<
-            tonic::Response<super::GetHistoryResponse>,
             tonic::Status,
         >;
         /// Tells how many items were ready in the last minutes, of several topics.
@@ -1823,6 +1830,59 @@ pub mod peer_service_server {
             request: tonic::Request<super::ChangeItemsRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ChangeItemsResponse>,
+            tonic::Status,
+        >;
+        /// Lists topics.
+        async fn list_topics(
+            &self,
+            request: tonic::Request<super::ListTopicsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListTopicsResponse>,
+            tonic::Status,
+        >;
+        /// Describes a topic.
+        async fn get_topic(
+            &self,
+            request: tonic::Request<super::GetTopicRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetTopicResponse>,
+            tonic::Status,
+        >;
+        /// Lists items of a topic.
+        async fn list_items(
+            &self,
+            request: tonic::Request<super::ListItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListItemsResponse>,
+            tonic::Status,
+        >;
+        /// Shows an item.
+        async fn get_item(
+            &self,
+            request: tonic::Request<super::GetItemRequest>,
+        ) -> std::result::Result<tonic::Response<super::GetItemResponse>, tonic::Status>;
+        /// Groups dead letters.
+        async fn group_dead_letters(
+            &self,
+            request: tonic::Request<super::GroupDeadLettersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GroupDeadLettersResponse>,
+            tonic::Status,
+        >;
+        /// Lists the consumers of a namespace.
+        async fn list_consumers(
+            &self,
+            request: tonic::Request<super::ListConsumersRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListConsumersResponse>,
+            tonic::Status,
+        >;
+        /// Tells how figures were.
+        async fn get_history(
+            &self,
+            request: tonic::Request<super::GetHistoryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::GetHistoryResponse>,
             tonic::Status,
         >;
     }
@@ -2302,25 +2362,23 @@ pub mod peer_service_server {
                     };
                     Box::pin(fut)
                 }
-                "/forebay.peer.v1.PeerService/ListTopics" => {
+                "/forebay.peer.v1.PeerService/Ask" => {
                     #[allow(non_camel_case_types)]
-                    struct ListTopicsSvc<T: PeerService>(pub Arc<T>);
-                    impl<
-                        T: PeerService,
-                    > tonic::server::UnaryService<super::ListTopicsRequest>
-                    for ListTopicsSvc<T> {
-                        type Response = super::ListTopicsResponse;
+                    struct AskSvc<T: PeerService>(pub Arc<T>);
+                    impl<T: PeerService> tonic::server::UnaryService<super::AskRequest>
+                    for AskSvc<T> {
+                        type Response = super::AskResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::ListTopicsRequest>,
+                            request: tonic::Request<super::AskRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as PeerService>::list_topics(&inner, request).await
+                                <T as PeerService>::ask(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -2331,142 +2389,7 @@ pub mod peer_service_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = ListTopicsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/forebay.peer.v1.PeerService/ForgetCounts" => {
-                    #[allow(non_camel_case_types)]
-                    struct ForgetCountsSvc<T: PeerService>(pub Arc<T>);
-                    impl<
-                        T: PeerService,
-                    > tonic::server::UnaryService<super::ForgetCountsRequest>
-                    for ForgetCountsSvc<T> {
-                        type Response = super::ForgetCountsResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ForgetCountsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PeerService>::forget_counts(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ForgetCountsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/forebay.peer.v1.PeerService/GetTopic" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetTopicSvc<T: PeerService>(pub Arc<T>);
-                    impl<
-                        T: PeerService,
-                    > tonic::server::UnaryService<super::GetTopicRequest>
-                    for GetTopicSvc<T> {
-                        type Response = super::GetTopicResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetTopicRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PeerService>::get_topic(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetTopicSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/forebay.peer.v1.PeerService/ListItems" => {
-                    #[allow(non_camel_case_types)]
-                    struct ListItemsSvc<T: PeerService>(pub Arc<T>);
-                    impl<
-                        T: PeerService,
-                    > tonic::server::UnaryService<super::ListItemsRequest>
-                    for ListItemsSvc<T> {
-                        type Response = super::ListItemsResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ListItemsRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PeerService>::list_items(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ListItemsSvc(inner);
+                        let method = AskSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -2572,25 +2495,25 @@ pub mod peer_service_server {
                     };
                     Box::pin(fut)
                 }
-                "/forebay.peer.v1.PeerService/GetItem" => {
+                "/forebay.peer.v1.PeerService/ForgetCounts" => {
                     #[allow(non_camel_case_types)]
-                    struct GetItemSvc<T: PeerService>(pub Arc<T>);
+                    struct ForgetCountsSvc<T: PeerService>(pub Arc<T>);
                     impl<
                         T: PeerService,
-                    > tonic::server::UnaryService<super::GetItemRequest>
-                    for GetItemSvc<T> {
-                        type Response = super::GetItemResponse;
+                    > tonic::server::UnaryService<super::ForgetCountsRequest>
+                    for ForgetCountsSvc<T> {
+                        type Response = super::ForgetCountsResponse;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::GetItemRequest>,
+                            request: tonic::Request<super::ForgetCountsRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as PeerService>::get_item(&inner, request).await
+                                <T as PeerService>::forget_counts(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -2601,53 +2524,7 @@ pub mod peer_service_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = GetItemSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/forebay.peer.v1.PeerService/GroupDeadLetters" => {
-                    #[allow(non_camel_case_types)]
-                    struct GroupDeadLettersSvc<T: PeerService>(pub Arc<T>);
-                    impl<
-                        T: PeerService,
-                    > tonic::server::UnaryService<super::GroupDeadLettersRequest>
-                    for GroupDeadLettersSvc<T> {
-                        type Response = super::GroupDeadLettersResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GroupDeadLettersRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PeerService>::group_dead_letters(&inner, request)
-                                    .await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GroupDeadLettersSvc(inner);
+                        let method = ForgetCountsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -2738,96 +2615,6 @@ pub mod peer_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CountItemsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/forebay.peer.v1.PeerService/ListConsumers" => {
-                    #[allow(non_camel_case_types)]
-                    struct ListConsumersSvc<T: PeerService>(pub Arc<T>);
-                    impl<
-                        T: PeerService,
-                    > tonic::server::UnaryService<super::ListConsumersRequest>
-                    for ListConsumersSvc<T> {
-                        type Response = super::ListConsumersResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::ListConsumersRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PeerService>::list_consumers(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = ListConsumersSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
-                        let mut grpc = tonic::server::Grpc::new(codec)
-                            .apply_compression_config(
-                                accept_compression_encodings,
-                                send_compression_encodings,
-                            )
-                            .apply_max_message_size_config(
-                                max_decoding_message_size,
-                                max_encoding_message_size,
-                            );
-                        let res = grpc.unary(method, req).await;
-                        Ok(res)
-                    };
-                    Box::pin(fut)
-                }
-                "/forebay.peer.v1.PeerService/GetHistory" => {
-                    #[allow(non_camel_case_types)]
-                    struct GetHistorySvc<T: PeerService>(pub Arc<T>);
-                    impl<
-                        T: PeerService,
-                    > tonic::server::UnaryService<super::GetHistoryRequest>
-                    for GetHistorySvc<T> {
-                        type Response = super::GetHistoryResponse;
-                        type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
-                            tonic::Status,
-                        >;
-                        fn call(
-                            &mut self,
-                            request: tonic::Request<super::GetHistoryRequest>,
-                        ) -> Self::Future {
-                            let inner = Arc::clone(&self.0);
-                            let fut = async move {
-                                <T as PeerService>::get_history(&inner, request).await
-                            };
-                            Box::pin(fut)
-                        }
-                    }
-                    let accept_compression_encodings = self.accept_compression_encodings;
-                    let send_compression_encodings = self.send_compression_encodings;
-                    let max_decoding_message_size = self.max_decoding_message_size;
-                    let max_encoding_message_size = self.max_encoding_message_size;
-                    let inner = self.inner.clone();
-                    let fut = async move {
-                        let method = GetHistorySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
@@ -2963,6 +2750,322 @@ pub mod peer_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ChangeItemsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/ListTopics" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListTopicsSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::ListTopicsRequest>
+                    for ListTopicsSvc<T> {
+                        type Response = super::ListTopicsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListTopicsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::list_topics(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListTopicsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/GetTopic" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetTopicSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::GetTopicRequest>
+                    for GetTopicSvc<T> {
+                        type Response = super::GetTopicResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetTopicRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::get_topic(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetTopicSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/ListItems" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListItemsSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::ListItemsRequest>
+                    for ListItemsSvc<T> {
+                        type Response = super::ListItemsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListItemsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::list_items(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListItemsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/GetItem" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetItemSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::GetItemRequest>
+                    for GetItemSvc<T> {
+                        type Response = super::GetItemResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetItemRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::get_item(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetItemSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/GroupDeadLetters" => {
+                    #[allow(non_camel_case_types)]
+                    struct GroupDeadLettersSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::GroupDeadLettersRequest>
+                    for GroupDeadLettersSvc<T> {
+                        type Response = super::GroupDeadLettersResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GroupDeadLettersRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::group_dead_letters(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GroupDeadLettersSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/ListConsumers" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListConsumersSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::ListConsumersRequest>
+                    for ListConsumersSvc<T> {
+                        type Response = super::ListConsumersResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListConsumersRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::list_consumers(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListConsumersSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/GetHistory" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetHistorySvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::GetHistoryRequest>
+                    for GetHistorySvc<T> {
+                        type Response = super::GetHistoryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetHistoryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::get_history(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetHistorySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -15,7 +15,7 @@ use crate::{
         members::Members,
         status::{self, Refused},
     },
-    peers::wire::items::state_message,
+    looks::items::state_message,
 };
 
 /// The most items of one call.

@@ -15,7 +15,7 @@ use super::{
     remove_items::Removal,
     topic_walk::{SCAN_BYTES, TopicWalk},
 };
-use crate::{grpc::admission::Call, peers::wire::topics::add_counts};
+use crate::{grpc::admission::Call, looks::topics::add_counts};
 
 /// So many topics at most are emptied by one call: each takes an operation, of which a namespace may have few
 /// more under way. Those of an earlier call are among them until they have ended.

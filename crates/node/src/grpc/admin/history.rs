@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use forebay_proto::{peer, v1};
-use forebay_types::{Refusal, Timestamp};
+use forebay_types::Refusal;
 use prost::Message as _;
 
 use super::context::Admin;
 use crate::{
-    gather::shown,
     grpc::{admission::Call, fields, queue::ALL_NAMESPACES},
     history::{STEPS, TOPIC_STEPS},
 };
@@ -62,17 +61,7 @@ pub async fn get(
         shard: request.shard,
     };
     let _look = admin.gather.admit(&namespace, LINES_BYTES)?;
-    let found = admin.gather.history(&asked).await?;
-    let lines = shown(found.lines, &request.series);
-    let begins_at = Timestamp::from_micros(i64::try_from(found.from * step * 1_000_000).unwrap_or(i64::MAX));
-    let response = v1::GetHistoryResponse {
-        begins_at: (!lines.is_empty()).then(|| fields::to_timestamp(begins_at)),
-        step: prost_types::Duration::try_from(Duration::from_secs(step)).ok(),
-        lines,
-        incomplete_shards: found.incomplete,
-        topics_cut: found.topics_cut,
-        looked_every: Some(prost_types::Duration { seconds: found.looked_every.into(), nanos: 0 }),
-    };
+    let response = admin.gather.history(&asked, &request.series).await?;
     call.reserve_answer(response.encoded_len())?;
     Ok(response)
 }

@@ -1,16 +1,16 @@
 //! ListItems and GetItem.
 
 use forebay_access::{Identity, Scope};
-use forebay_engine::{ItemPosition, ItemsCall, RETRY_AFTER, list_fields};
+use forebay_engine::{ItemsCall, RETRY_AFTER, list_fields};
 use forebay_proto::v1;
-use forebay_types::{ItemId, Namespace, Reason, Refusal, ShardId, TopicName, filter::Filter};
+use forebay_types::{ItemId, Namespace, Reason, Refusal, TopicName, filter::Filter};
 use prost::Message as _;
 
 use super::context::{Admin, page_rows};
 use crate::{
     gather::ItemScan,
     grpc::{admission::Call, fields, page_token::List},
-    peers::wire::items::state,
+    looks::items::{bytes_of, position_of, state},
 };
 
 /// The most bytes of a payload that are shown.
@@ -21,8 +21,6 @@ const PAYLOAD_BYTES_DEFAULT: usize = 1 << 10;
 const ITEMS_BYTES: usize = 4 << 20;
 /// What one item may take beside its payload.
 const ITEM_BYTES: usize = 16 << 10;
-/// Bytes of a position in a token.
-const POSITION_BYTES: usize = 8 + 8 + 4 + 8;
 
 /// How much of an item is shown.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +51,9 @@ pub async fn list(
     let query = format!("{}\0{}\0{}", request.state, request.topic, request.filter);
     let list =
         List { tokens: &admin.tokens, name: "ListItems", namespace: &request.namespace, query: &query };
-    let after = list.position(&request.page_token)?.map(position_of).transpose()?;
+    let wrong = || Refusal::field("page_token", "is not a page token of this list");
+    let position = list.position(&request.page_token)?;
+    let after = position.map(|bytes| position_of(&bytes).ok_or_else(wrong)).transpose()?;
     let _look = admin.gather.admit(&namespace, ITEMS_BYTES)?;
     let name = TopicName { namespace, topic };
     let (payload_max, now) = (shown.payload_max, admin.clock.wall());
@@ -137,34 +137,9 @@ impl Shown {
     }
 }
 
-fn bytes_of(position: ItemPosition) -> Vec<u8> {
-    let ItemPosition { first, second, shard, seq } = position;
-    let parts: [&[u8]; 4] =
-        [&first.to_be_bytes(), &second.to_be_bytes(), &shard.0.to_be_bytes(), &seq.to_be_bytes()];
-    parts.concat()
-}
-
-fn position_of(bytes: Vec<u8>) -> Result<ItemPosition, Refusal> {
-    let wrong = || Refusal::field("page_token", "is not a page token of this list");
-    let bytes: [u8; POSITION_BYTES] = bytes.try_into().map_err(|_| wrong())?;
-    let read = |at: usize| bytes[at..at + 8].try_into().map(i64::from_be_bytes).map_err(|_| wrong());
-    let shard = bytes[16..20].try_into().map(u32::from_be_bytes).map_err(|_| wrong())?;
-    let seq = read(20)?.cast_unsigned();
-    Ok(ItemPosition { first: read(0)?, second: read(8)?, shard: ShardId(shard), seq })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_position_is_read_back() {
-        for (first, seq) in [(i64::MIN, 0), (-5, 7), (i64::MAX, u64::MAX)] {
-            let position = ItemPosition { first, second: -first.saturating_abs(), shard: ShardId(9), seq };
-            assert_eq!(position_of(bytes_of(position)).unwrap(), position);
-        }
-        assert!(position_of(vec![1; POSITION_BYTES - 1]).is_err());
-    }
 
     #[test]
     fn a_view_says_how_much_is_shown() {

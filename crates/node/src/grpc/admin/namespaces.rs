@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     grpc::{admission::Call, fields, page_token::List, queue::ALL_NAMESPACES},
-    peers::wire::topics::{FLOW_BYTES, add_counts, add_rates},
+    looks::topics::{FLOW_BYTES, add_counts, add_rates},
 };
 
 /// Topics that one page looks at, and one namespace.

@@ -19,7 +19,10 @@ use crate::{
     gather::TopicScan,
     grpc::{admission::Call, fields, page_token::List, queue::ALL_NAMESPACES},
     history::{RECENT_STEP, RECENT_TOPICS_MAX},
-    peers::wire::{latencies::PERCENTILE_BYTES, topics::FLOW_BYTES},
+    looks::{
+        latencies::PERCENTILE_BYTES,
+        topics::{FLOW_BYTES, name_of, position},
+    },
 };
 
 /// Fields of a filter.
@@ -86,8 +89,10 @@ pub async fn list(
     let _look = admin.gather.admit(&query.namespace, SCAN_BYTES)?;
     let mut response = match figures[..] {
         [] => {
-            let after = list.position(&request.page_token)?;
-            by_name(admin, call, &query, after.map(name_of).transpose()?, &list).await?
+            let wrong = || Refusal::field("page_token", "is not a page token of this list");
+            let position = list.position(&request.page_token)?;
+            let after = position.map(|position| name_of(&position).ok_or_else(wrong)).transpose()?;
+            by_name(admin, call, &query, after, &list).await?
         }
         [..] if !request.page_token.is_empty() => {
             let message = "must be empty: topics in order of a figure have one page";
@@ -252,7 +257,7 @@ async fn by_name(
         let is_over = is_full || page.scanned >= SCANNED_MAX || tokio::time::Instant::now() >= until;
         match through {
             Some(through) if is_over => {
-                page.next_page_token = list.token(&position_of(&through));
+                page.next_page_token = list.token(&position(&through));
                 break;
             }
             Some(through) => after = Some(through),
@@ -339,16 +344,4 @@ fn states(topic: &v1::Topic) -> Vec<&'static str> {
 
 fn name_in(topic: &v1::Topic) -> TopicName {
     TopicName::new(topic.namespace.as_str(), topic.topic.as_str())
-}
-
-/// No name has a zero byte.
-fn position_of(name: &TopicName) -> Vec<u8> {
-    [name.namespace.as_bytes(), &[0], name.topic.as_bytes()].concat()
-}
-
-fn name_of(position: Vec<u8>) -> Result<TopicName, Refusal> {
-    let text = String::from_utf8(position).ok();
-    let name = text.as_deref().and_then(|text| text.split_once('\0'));
-    name.map(|(namespace, topic)| TopicName::new(namespace, topic))
-        .ok_or_else(|| Refusal::field("page_token", "is not a page token of this list"))
 }

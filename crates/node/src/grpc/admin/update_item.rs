@@ -9,7 +9,7 @@ use forebay_types::{ItemId, Limits, Refusal, Schedule, cut_text};
 use super::context::Admin;
 use crate::{
     grpc::{admission::Call, fields},
-    peers::wire::items::state_message,
+    looks::items::state_message,
 };
 
 /// The longest reason.

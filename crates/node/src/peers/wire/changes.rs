@@ -6,10 +6,8 @@ use forebay_engine::{ChangeCall, Changed, ItemChange, ItemUpdate};
 use forebay_proto::peer::{self, change_items_request::Change, update_item::Schedule as WireSchedule};
 use forebay_types::{ItemId, Reason, Refusal, Schedule, Seq, ShardId, Timestamp};
 
-use super::{
-    items::{state, state_message},
-    micros, refusal,
-};
+use super::{micros, refusal};
+use crate::looks::items::{state, state_message};
 
 /// A request to another node.
 pub fn request(call: &ChangeCall) -> peer::ChangeItemsRequest {

@@ -4,7 +4,7 @@ use forebay_engine::{BehindCall, Standing};
 use forebay_proto::peer;
 use forebay_types::{ItemId, Key, Seq, ShardId, Timestamp, TopicName};
 
-use super::topics::topic_name;
+use crate::looks::topics::topic_name;
 
 /// What another node is told.
 pub fn standing_message(standing: Standing) -> peer::Standing {

@@ -2,15 +2,10 @@
 //! node that took the call answers its client as if it had served the call itself.
 
 pub mod changes;
-pub mod consumers;
-pub mod dead_groups;
 mod enqueue;
 pub mod explain;
-pub mod items;
-pub mod latencies;
 pub mod refusal;
 mod settle;
-pub mod topics;
 
 pub use enqueue::{enqueue_call, enqueue_request, enqueue_response, enqueued};
 pub use settle::{

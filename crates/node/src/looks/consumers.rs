@@ -1,50 +1,49 @@
-//! Consumers, as operators look at them.
+//! ListConsumers.
 
-use forebay_engine::{ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSeen};
-use forebay_proto::{peer, v1};
+use forebay_engine::{ConsumerFigures, ConsumerName, ConsumersCall, Engine};
+use forebay_proto::{time::to_timestamp, v1};
+use forebay_types::{ALL_NAMESPACES, Namespace, Refusal};
 
-use crate::grpc::{ALL_NAMESPACES, earlier, to_timestamp};
+use super::{Look, Part, malformed};
+use crate::{grpc::earlier, history::History};
 
-/// Consumers that are asked for, as other nodes are asked.
-pub fn request(call: &ConsumersCall) -> peer::ListConsumersRequest {
-    peer::ListConsumersRequest {
-        namespace: call.namespace.as_deref().unwrap_or(ALL_NAMESPACES).to_owned(),
-        after: call.after.clone().map(to_name),
-        limit: u32::try_from(call.limit).unwrap_or(u32::MAX),
+impl Look for v1::ListConsumersRequest {
+    const NAME: &'static str = "ListConsumers";
+    type Answer = v1::ListConsumersResponse;
+
+    fn caller(&self) -> Namespace {
+        self.namespace.as_str().into()
+    }
+
+    async fn look(self, engine: &Engine, _: &History) -> Result<Part<Self::Answer>, Refusal> {
+        let Self { namespace, page_size, page_token } = self;
+        let after = match page_token.as_str() {
+            "" => None,
+            position => Some(name_of(position).ok_or_else(|| malformed("position"))?),
+        };
+        let call = ConsumersCall {
+            namespace: (namespace != ALL_NAMESPACES).then(|| namespace.into()),
+            after,
+            limit: (page_size as usize).clamp(1, ConsumerFigures::CONSUMERS_MAX),
+        };
+        let seen = engine.consumers(&call).await?;
+        let consumers = seen.consumers.into_iter().map(consumer).collect();
+        let answer = Self::Answer { consumers, consumers_cut: seen.cut, ..Self::Answer::default() };
+        let mut part = Part::new(answer, seen.shards);
+        part.rest.through =
+            seen.through.map(|(namespace, name)| position(&namespace, &name).into()).unwrap_or_default();
+        Ok(part)
     }
 }
 
-/// The same, as another node asks. A node of an earlier release names no limit.
-pub fn call(request: peer::ListConsumersRequest) -> ConsumersCall {
-    let limit = match usize::try_from(request.limit) {
-        Ok(0) | Err(_) => ConsumerFigures::CONSUMERS_MAX,
-        Ok(limit) => limit.min(ConsumerFigures::CONSUMERS_MAX),
-    };
-    ConsumersCall {
-        namespace: (request.namespace != ALL_NAMESPACES).then(|| request.namespace.into()),
-        after: request.after.map(of_name),
-        limit,
-    }
+/// A place among consumers: positions are in the order of the names. A namespace has no zero byte.
+pub fn position(namespace: &str, name: &str) -> String {
+    format!("{namespace}\0{name}")
 }
 
-/// The name of a consumer, as other nodes are told.
-fn to_name((namespace, name): ConsumerName) -> peer::ConsumerName {
-    peer::ConsumerName { namespace: namespace.to_string(), name }
-}
-
-/// The same, as another node tells.
-pub fn of_name(name: peer::ConsumerName) -> ConsumerName {
-    (name.namespace.into(), name.name)
-}
-
-/// What this node knows, as other nodes are told.
-pub fn response(seen: ConsumersSeen) -> peer::ListConsumersResponse {
-    peer::ListConsumersResponse {
-        through: seen.through.map(to_name),
-        consumers: seen.consumers.into_iter().map(consumer).collect(),
-        cut: seen.cut,
-        shards: seen.shards.into_iter().map(|id| id.0).collect(),
-    }
+/// The name at a position. `None`: it is none.
+pub fn name_of(position: &str) -> Option<ConsumerName> {
+    position.split_once('\0').map(|(namespace, name)| (namespace.into(), name.to_owned()))
 }
 
 fn consumer(figures: ConsumerFigures) -> v1::Consumer {
