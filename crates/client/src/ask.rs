@@ -8,8 +8,8 @@ use tonic::Code;
 use crate::{client::Client, endpoints::Learner, error::Error};
 
 impl Client {
-    /// Asks one server after the other until one answers. Requests with a `request_id` are safe to repeat if
-    /// that is set; [`request_id`](Self::request_id) makes one.
+    /// Asks one server after the other until one answers. A request that makes something is
+    /// safe to repeat if its `request_id` is set; [`request_id`](Self::request_id) makes one.
     pub async fn ask<Q: AdminCall>(&self, request: Q) -> Result<Q::Answer, Error> {
         let mut attempts = self.attempts_by(self.listing.clone(), Duration::ZERO);
         loop {
@@ -26,12 +26,6 @@ impl Client {
                 return Err(attempts.final_error(error));
             }
         }
-    }
-
-    /// Asks one server, once: for a request that would do something else when it is repeated.
-    pub async fn ask_once<Q: AdminCall>(&self, request: Q) -> Result<Q::Answer, Error> {
-        let endpoint = self.attempts_by(self.listing.clone(), Duration::ZERO).target()?.endpoint;
-        endpoint.ask(request, self.config.attempt_timeout).await
     }
 
     /// Names a request, so that it takes effect once however often it is sent.

@@ -20,7 +20,7 @@ pub mod peers;
 pub mod policies;
 pub mod random;
 mod readiness;
-mod repeats;
+mod request_ids;
 mod serve_http;
 pub mod shard_reports;
 pub mod shards;

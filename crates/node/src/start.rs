@@ -17,7 +17,7 @@ use crate::{
     connections::{PlaceRules, Places},
     descriptors::{self, Asked},
     gather::Gather,
-    grpc::{self, Admin, CALL_TIMEOUT_MAX, LoadLimits, PageTokens, Queue, ReflectionError},
+    grpc::{self, Admin, LoadLimits, PageTokens, Queue, ReflectionError},
     history::History,
     http::{Measured, NodeInfo, StatusCache, metrics},
     listen::{BindError, host_name, listen, reachable},
@@ -26,7 +26,6 @@ use crate::{
     policies::{AloneError, PolicyBook, begin_alone},
     random::{NoRandomNumbers, random},
     readiness,
-    repeats::Repeats,
     serve_http::{HttpError, serve_http},
     shard_reports,
     shards::{Checks, NumberedShard, Opener, UnfitShard},
@@ -117,10 +116,10 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let alone = cluster::alone(&address, &clients_address, http_address);
     let (policies, following) = policies(&config, &engine, own, clock.clone()).await?.unzip();
     let books = (policies, following.flatten(), book);
-    let (admin, log, history, mut tasks) = admin(&config, &queue, alone, own, status.clone(), books)?;
+    let (admin, audit, history, mut tasks) = admin(&config, &queue, alone, own, status.clone(), books)?;
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
     let (traces, exporting) = traces(&config)?.unzip();
-    let layers = (access.clone(), log.clone(), traces.clone());
+    let layers = (access.clone(), audit.clone(), traces.clone());
     let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, (load, rules), layers).await?;
 
     // 6. HTTP: alive, and ready as soon as a shard is served.
@@ -143,7 +142,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         streams: Default::default(),
         grafana: config.http_access.grafana.clone(),
     });
-    let http = serve_http(&config, http_listener, (info.clone(), log.0), grpc.calls().clone(), own)?;
+    let http = serve_http(&config, http_listener, (info.clone(), audit), grpc.calls().clone(), own)?;
     let readiness = tokio::spawn(readiness::follow(engine.clone(), grpc.health().clone(), info.clone()));
 
     // 7. The cluster, last: from now on others count on this node.
@@ -300,11 +299,8 @@ fn queue(engine: &Engine, config: &Config, member: Option<&Joining>, clock: Arc<
     Queue { engine: engine.clone(), front, rules: Arc::new(config.rules.clone()), clock }
 }
 
-/// The log of calls for operators, and the calls that were made before.
-type Log = (Arc<Auditor>, Arc<Repeats>);
-
 /// The calls for operators, what writes them down, and tasks that see to both.
-type Operators = (Admin, Log, History, Vec<JoinHandle<()>>);
+type Operators = (Admin, Arc<Auditor>, History, Vec<JoinHandle<()>>);
 
 /// The calls for operators, what writes them down, and what sees to operations and old records. `alone`: the
 /// node, if there is no cluster.
@@ -329,8 +325,7 @@ fn admin(
     tasks.extend(catalog.clone().map(|catalog| tokio::spawn(audit::sweep(catalog, clock.clone()))));
     let name = member.map_or(alone.name.clone(), |member| member.node.name.to_string());
     // Without a catalog there is the log alone.
-    let audit = Auditor::new(catalog.clone(), &name, clock.clone())?;
-    let repeats = Repeats::new(catalog, clock.clone(), rules.limits.key_bytes, CALL_TIMEOUT_MAX);
+    let audit = Auditor::new(catalog, &name, clock.clone())?;
     let tokens = page_tokens(config, clock.clone());
     let settings = Arc::new(config.settings.clone());
     let records = TenantBudget::new(RECORD_BYTES_MAX);
@@ -348,7 +343,7 @@ fn admin(
         tokens,
         clock,
     };
-    Ok((admin, (audit, repeats), history, tasks))
+    Ok((admin, audit, history, tasks))
 }
 
 /// The book that changes policies, and for a node without a cluster the task that follows them. `None`: there

@@ -39,7 +39,10 @@ async fn settings_of_a_topic_are_put_shown_and_deleted() {
     server.run(&["topic", "purge", "mail", "--yes"]).await.done();
     let gone = server.run(&["topic", "delete", "mail", "-o", "json"]).await.json();
     assert_eq!(gone["topic"]["settings"], answer["settings"]);
-    server.run(&["topic", "delete", "never"]).await.failed(3);
+    // Also whoever mistypes the name is told.
+    let nothing = server.run(&["topic", "delete", "never"]).await;
+    assert!(nothing.stderr.contains("nothing was to be done"), "{}", nothing.stderr);
+    nothing.done();
 
     server.run(&["enqueue", "--topic", "mail", "x"]).await.done();
     let forced = ["topic", "delete", "mail", "--force"];
@@ -73,7 +76,9 @@ async fn namespaces_are_listed_put_and_deleted() {
     assert!(stderr.contains("NOT_EMPTY") && stderr.contains("its topic a has 1 ready"), "{stderr}");
     server.run(&["namespace", "delete", "--namespace", "club", "--dry-run"]).await.done();
     server.run(&["namespace", "delete", "--namespace", "club"]).await.done();
-    server.run(&["namespace", "delete", "--namespace", "club"]).await.failed(3);
+    let nothing = server.run(&["namespace", "delete", "--namespace", "club"]).await;
+    assert!(nothing.stderr.contains("nothing was to be done"), "{}", nothing.stderr);
+    nothing.done();
     let forced = ["namespace", "delete", "--namespace", "shop", "--force"];
     assert!(server.run(&forced).await.failed(2).contains("add --yes"));
     let gone = server.run(&[&forced[..], &["--yes", "-o", "json"]].concat()).await.json();

@@ -244,7 +244,20 @@ async fn of_calls_with_one_id_one_makes_a_token() {
         ..Default::default()
     };
     admin(&there, &first).rotate_token(rotate.clone()).await.unwrap();
-    assert_eq!(reason(admin(&here, &first).rotate_token(rotate).await), "REQUEST_ID_REUSED");
+    for node in [&here, &there] {
+        assert_eq!(reason(admin(node, &first).rotate_token(rotate.clone()).await), "REQUEST_ID_REUSED");
+    }
+    // Whoever has lost the answer rotates it again.
+    let again = RotateTokenRequest { request_id: "2b".into(), ..rotate.clone() };
+    let told = admin(&here, &first).rotate_token(again.clone()).await.unwrap().into_inner();
+    says(&here, &told.secret, Ok("one")).await;
+    assert_eq!(reason(admin(&there, &first).rotate_token(again).await), "REQUEST_ID_REUSED");
+    says(&there, &told.secret, Ok("one")).await;
+    let long = RotateTokenRequest { request_id: "i".repeat(201), ..rotate.clone() };
+    assert_eq!(reason(admin(&here, &first).rotate_token(long).await), "TOO_LARGE");
+    for node in [&here, &there] {
+        admin(node, &first).revoke_token(revoke(OWN, &rotate.token_id)).await.unwrap();
+    }
 
     let (one, other) =
         tokio::join!(make(&here, &first, with_id("two", "3")), make(&there, &first, with_id("two", "3")));

@@ -77,11 +77,7 @@ async fn a_record_says_who_did_what_why_and_how_it_ended() {
     let wire = Wire::dev().await;
     pause(&wire, NAMESPACE, "mail", "a\u{1b}[31m\nmove\u{202e}").await;
     let operation_id = "0".repeat(32);
-    let unknown = CancelOperationRequest {
-        namespace: NAMESPACE.into(),
-        operation_id: operation_id.clone(),
-        ..Default::default()
-    };
+    let unknown = CancelOperationRequest { namespace: NAMESPACE.into(), operation_id: operation_id.clone() };
     admin(&wire).cancel_operation(unknown).await.unwrap_err();
     let start = StartOperationRequest {
         namespace: NAMESPACE.into(),
@@ -230,7 +226,7 @@ async fn a_record_names_the_trace_of_its_call() {
 async fn a_node_without_a_catalog_writes_calls_into_its_log() {
     let wire = Wire::start().await;
     let operation_id = "0".repeat(32);
-    let unknown = CancelOperationRequest { namespace: NAMESPACE.into(), operation_id, ..Default::default() };
+    let unknown = CancelOperationRequest { namespace: NAMESPACE.into(), operation_id };
     admin(&wire).cancel_operation(unknown).await.unwrap_err();
     let refused = Refused::call(list(&wire, of(NAMESPACE)).await);
     refused.is(Code::FailedPrecondition, "NO_CATALOG", None);

@@ -282,7 +282,7 @@ async fn an_operation_is_begun_once_slowed_down_and_cancelled() {
     // The next one of the topic waits.
     let waiting = start(&wire, request(OperationKind::Purge, "mail")).await.unwrap().operation.unwrap();
     let (namespace, operation_id) = (NAMESPACE.to_owned(), first.id.clone());
-    let rate = SetOperationRateRequest { rate_per_second: 2, namespace, operation_id, ..Default::default() };
+    let rate = SetOperationRateRequest { rate_per_second: 2, namespace, operation_id };
     let slow = admin(&wire).set_operation_rate(rate).await.unwrap().into_inner().operation.unwrap();
     assert_eq!(slow.rate_per_second, 2);
     let pending = get(&wire, &waiting.id, None).await.unwrap();

@@ -114,7 +114,6 @@ async fn a_pause_that_is_only_tried_changes_nothing() {
         sides: vec![Side::Dequeue.into()],
         dry_run: true,
         reason: "r".into(),
-        ..Default::default()
     };
     assert_eq!(admin(&wire).resume_topic(tried.clone()).await.unwrap().into_inner().pauses, []);
     assert!(wire.client().dequeue(poll("t", 0)).await.unwrap().into_inner().items.is_empty());

@@ -69,7 +69,6 @@ async fn produce(client: Client) {
         topic: "import".to_owned(),
         sides: vec![Side::Dequeue.into()],
         note: PAUSE_NOTE.to_owned(),
-        request_id: client.request_id(),
         ..Default::default()
     };
     if let Err(error) = client.ask(pause).await {

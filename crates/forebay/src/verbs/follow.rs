@@ -54,8 +54,8 @@ pub async fn look(client: &Client, id: &str, known: Option<u64>) -> Result<Opera
 
 /// Ends an operation. What it has done stays done.
 pub async fn cancel(client: &Client, id: &str) -> Result<Operation, Error> {
-    let (namespace, request_id) = (client.namespace().to_owned(), client.request_id());
-    let request = CancelOperationRequest { namespace, operation_id: id.to_owned(), request_id };
+    let namespace = client.namespace().to_owned();
+    let request = CancelOperationRequest { namespace, operation_id: id.to_owned() };
     Ok(client.ask(request).await?.operation.unwrap_or_default())
 }
 

@@ -83,7 +83,6 @@ impl Pausing {
             until: until.map(to_timestamp),
             note: self.note,
             dry_run: self.dry_run,
-            request_id: client.request_id(),
         };
         print(&self.format, &client.ask(request).await?.pauses)
     }
@@ -116,7 +115,6 @@ impl Resuming {
             sides: self.side.numbers(),
             reason: self.note.reason,
             dry_run: self.note.dry_run,
-            request_id: client.request_id(),
         };
         print(&self.format, &client.ask(request).await?.pauses)
     }

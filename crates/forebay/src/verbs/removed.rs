@@ -9,7 +9,7 @@ use forebay_client::v1::{NamespaceSettings, Pause};
 use super::{bulk::confirm, pauses, settings};
 use crate::{
     failure::Failure,
-    output::{Style, Table},
+    output::{Look, Style, Table},
 };
 
 /// Flags for items.
@@ -35,6 +35,11 @@ impl Force {
         }
         confirm(&format!("{what} will be deleted with its items."))
     }
+}
+
+/// Says that there was nothing to remove. `what`: of what.
+pub fn note_nothing(look: &Look, what: &str) {
+    look.note(&format!("{what} has no items, settings or pauses: nothing was to be done"));
 }
 
 /// Returns the table of the removed settings and pauses, for people, with the operations that remove items.

@@ -11,7 +11,7 @@ use forebay_types::{Clock, Namespace, Reason, Refusal, Timestamp};
 use tokio::sync::{Notify, watch};
 
 use super::catalog::KEPT_FOR;
-use crate::{policies::Turns, repeats::reused};
+use crate::{policies::Turns, request_ids::reused};
 
 /// How long the catalog may take to answer.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
@@ -91,15 +91,17 @@ impl TokenBook {
         Ok(())
     }
 
-    /// Gives a token another secret.
+    /// Gives a token another secret. `rotation`: which call does so.
     pub async fn rotate(
         &self,
         caller: &Namespace,
         row: &TokenRow,
         token: &Token,
+        rotation: Option<[u8; 32]>,
         overlap_ends: Option<Timestamp>,
     ) -> Result<(), Refusal> {
-        let change = TokenChange::Rotate { from: row.secret, secret: *token.hash().as_bytes(), overlap_ends };
+        let (from, secret) = (row.secret, *token.hash().as_bytes());
+        let change = TokenChange::Rotate { from, secret, rotation, overlap_ends };
         self.change(caller, &row.id, change).await.map(drop)
     }
 

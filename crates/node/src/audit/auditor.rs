@@ -13,7 +13,7 @@ use super::{
     budget::{Budget, Place, Purpose},
     ended::{Ended, ended},
     lines::Lines,
-    methods::{Kind, Methods, asks_for_payloads, is_dry_run, request_id},
+    methods::{Kind, Methods, asks_for_payloads, is_dry_run},
     record::{AuditNote, log, record_bytes},
     request::describe,
     text::clean,
@@ -48,8 +48,6 @@ pub struct AuditedCall {
     record: Option<AuditRecord>,
     /// Counts it.
     place: Option<Place>,
-    /// By which the caller names it. Empty: by nothing.
-    request_id: String,
 }
 
 impl Auditor {
@@ -104,7 +102,6 @@ impl Auditor {
             ..self.record(&method.name, caller, &peer)?
         };
         let mut call = self.write(record, caller).await?;
-        call.request_id = request_id(&message);
         if shows {
             call.record.take().iter().for_each(log);
         }
@@ -158,8 +155,7 @@ impl Auditor {
         let (of, now) = ((caller, &*record.namespace), self.clock.monotonic());
         let place = self.budget.take(of, Purpose::Made, record_bytes(&record), now)?;
         let place = self.add(&record, place).await?;
-        let request_id = String::new();
-        Ok(AuditedCall { auditor: self.clone(), record: Some(record), place: Some(place), request_id })
+        Ok(AuditedCall { auditor: self.clone(), record: Some(record), place: Some(place) })
     }
 
     /// Adds a record. The write goes on if the caller goes away, and keeps its place until then.
@@ -183,26 +179,6 @@ impl Auditor {
 }
 
 impl AuditedCall {
-    /// The call, as in `PauseTopic`.
-    pub fn method(&self) -> &str {
-        self.record.as_ref().map_or("", |record| &record.method)
-    }
-
-    /// The tenant that it is about. Empty: none.
-    pub fn namespace(&self) -> &str {
-        self.record.as_ref().map_or("", |record| &record.namespace)
-    }
-
-    /// By which the caller names it. Empty: by nothing.
-    pub fn request_id(&self) -> &str {
-        &self.request_id
-    }
-
-    /// Charges what else is kept of the call to those who pay for its record.
-    pub fn charge(&self, bytes: usize) {
-        self.place.iter().for_each(|place| place.charge(bytes, self.auditor.clock.monotonic()));
-    }
-
     /// Writes down how the call ended. If that can't be written, what is kept says that nothing is known of
     /// its end; the log has it. Waits so long at most.
     pub fn end<B>(

@@ -6,7 +6,7 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
 use super::{
-    record::{AuditNote, REPEATED, log, record_bytes},
+    record::{AuditNote, log, record_bytes},
     text::clean,
 };
 
@@ -49,8 +49,7 @@ impl Ended {
 pub fn ended(mut record: AuditRecord, how: Ended, note: &AuditNote) -> (AuditId, AuditEnd, usize) {
     let Ended { failure, has_no_effect } = how;
     record.outcome = if failure.is_some() { AuditOutcome::Failed } else { AuditOutcome::Done };
-    let repeated = note.repeated.then(|| REPEATED.to_owned());
-    record.failure = failure.or(repeated).unwrap_or_default();
+    record.failure = failure.unwrap_or_default();
     record.operation_id = clean(&note.operation_id, 32);
     let target = clean(&note.target, 255);
     if !target.is_empty() {

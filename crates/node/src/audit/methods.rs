@@ -15,8 +15,6 @@ const PAYLOAD_FIELD: &str = "max_payload_bytes";
 const VIEW_FIELD: &str = "view";
 /// The field of requests by which nothing is done, and the answer says what would be.
 const DRY_RUN_FIELD: &str = "dry_run";
-/// The field of requests by which a caller names a call, to repeat it.
-const REQUEST_ID_FIELD: &str = "request_id";
 /// The field of requests that names a server, with an account. To try one is written down: it may be a guess.
 const URL_FIELD: &str = "url";
 
@@ -80,12 +78,6 @@ pub fn is_dry_run(request: &DynamicMessage) -> bool {
     only_asks(request) && request.get_field_by_name(URL_FIELD).is_none()
 }
 
-/// The name that the caller gives to the call, to repeat it. Empty: none, or it would change nothing.
-pub fn request_id(request: &DynamicMessage) -> String {
-    let id = request.get_field_by_name(REQUEST_ID_FIELD).filter(|_| !only_asks(request));
-    id.and_then(|id| id.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
 /// Whether a request asks for what items carry.
 pub fn asks_for_payloads(request: &DynamicMessage) -> bool {
     let bytes = request.get_field_by_name(PAYLOAD_FIELD).and_then(|value| value.as_u32());
@@ -131,14 +123,6 @@ mod tests {
             assert!(of(name, true) && !of(name, false), "{name}");
         }
         assert!(!of("AddShard", true), "it goes to a server that its caller names");
-        let id = |is_dry| {
-            let input = &methods.find(&format!("/{SERVICE}/AddShard")).unwrap().input;
-            let mut request = DynamicMessage::new(input.clone());
-            request.set_field_by_name(DRY_RUN_FIELD, prost_reflect::Value::Bool(is_dry));
-            request.set_field_by_name(REQUEST_ID_FIELD, prost_reflect::Value::String("id".to_owned()));
-            request_id(&request)
-        };
-        assert_eq!((id(false), id(true)), ("id".to_owned(), String::new()));
         let input = &methods.find("/forebay.v1.AdminService/CreateToken").unwrap().input;
         assert!(!is_dry_run(&DynamicMessage::new(input.clone())), "it has no such field");
     }

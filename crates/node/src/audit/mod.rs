@@ -19,6 +19,6 @@ mod text;
 
 pub use auditor::{AuditedCall, Auditor, principal_name};
 pub use denials::DeniedCall;
-pub use record::{AuditNote, REPEATED};
+pub use record::AuditNote;
 pub use sweep::follow as sweep;
 pub use text::clean;

@@ -2,8 +2,6 @@
 
 use forebay_store::{AuditOutcome, AuditRecord};
 
-/// The failure in a record of a call that was made before, and was answered again.
-pub const REPEATED: &str = "REPEATED";
 /// Bytes of a record beside its texts.
 const RECORD_BYTES: usize = 192;
 
@@ -14,8 +12,6 @@ pub struct AuditNote {
     pub target: String,
     /// The operation that it began. Empty: none.
     pub operation_id: String,
-    /// It was made before, and is answered again.
-    pub repeated: bool,
 }
 
 /// Bytes that a record takes in the catalog.
@@ -32,7 +28,6 @@ pub fn log(record: &AuditRecord) {
     } = record;
     let outcome = match record.outcome {
         AuditOutcome::Intended | AuditOutcome::Unknown(_) => "its end is not known",
-        AuditOutcome::Done if record.failure == REPEATED => "was done before",
         AuditOutcome::Done => "done",
         AuditOutcome::Failed | AuditOutcome::Denied => record.failure.as_str(),
     };

@@ -186,7 +186,6 @@ mod tests {
             until: Some(ProtoTimestamp { seconds: 0, nanos: 0 }),
             note: "a\nmove".to_owned(),
             dry_run: false,
-            ..Default::default()
         };
         let Described { namespace, target, reason, summary } = described("PauseTopicRequest", &request);
         assert_eq!((namespace.as_str(), target.as_str(), reason.as_str()), ("a", "mail", "a\u{fffd}move"));

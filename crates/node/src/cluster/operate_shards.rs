@@ -223,6 +223,10 @@ pub async fn drain_shard(
         let (shards, version) = listed(&*catalog).await?;
         let row = shards.iter().find(|row| row.id.0 == shard).ok_or(ShardsError::NoShard(shard))?;
         let others = |row: &&CatalogShard| row.id.0 != shard && row.state == CatalogShardState::Active;
+        // A repeated call changes nothing, even if it is the last one by now.
+        if row.state == state {
+            return Ok(());
+        }
         if draining && shards.iter().filter(others).count() == 0 {
             return Err(ShardsError::Last(shard));
         }
@@ -234,11 +238,17 @@ pub async fn drain_shard(
 }
 
 /// Removes a shard. `lost`: its server is gone for good, and nobody looks at it. `dry_run`: only checks.
-pub async fn remove_shard(config: &Config, shard: u32, lost: bool, dry_run: bool) -> Result<(), ShardsError> {
+/// Returns whether it was listed: one that is not needs no removal, as when the call is repeated.
+pub async fn remove_shard(
+    config: &Config,
+    shard: u32,
+    lost: bool,
+    dry_run: bool,
+) -> Result<bool, ShardsError> {
     let catalog = open(config)?;
     for _ in 0..TRIES_MAX {
         let (shards, version) = listed(&*catalog).await?;
-        let row = shards.iter().find(|row| row.id.0 == shard).ok_or(ShardsError::NoShard(shard))?;
+        let Some(row) = shards.iter().find(|row| row.id.0 == shard) else { return Ok(false) };
         if !lost {
             if row.state == CatalogShardState::Active {
                 return Err(ShardsError::NotDrained(shard));
@@ -252,7 +262,7 @@ pub async fn remove_shard(config: &Config, shard: u32, lost: bool, dry_run: bool
         }
         // Whoever has taken it back meanwhile may have had items stored in it.
         if dry_run || !is_stale(catalog.remove_shard(row.id, version).await)? {
-            return Ok(());
+            return Ok(true);
         }
     }
     Err(OperateError::Busy.into())

@@ -27,8 +27,8 @@ mod who_am_i;
 pub use admin::{Admin, first_in_order};
 pub use admission::{AdmissionLoad, LoadLimits};
 pub(crate) use admission::{
-    AnswerCharge, CALL_TIMEOUT_MAX, Caller, ConnectionLoad, METHODS, PROTOCOLS, Protocol, QUEUE,
-    RequestBounds, RequestCharge, SERVICES, overloaded,
+    AnswerCharge, Caller, ConnectionLoad, METHODS, PROTOCOLS, Protocol, QUEUE, RequestBounds, RequestCharge,
+    SERVICES, overloaded,
 };
 pub(crate) use fields::{earlier, later, to_timestamp};
 #[cfg(feature = "fuzzing")]

@@ -25,7 +25,6 @@ use crate::{
     audit::Auditor,
     browsers::NoBrowsers,
     connections::PlaceRules,
-    repeats::Repeats,
     tls::{Beginning, Listener, Source},
     traces::Traces,
 };
@@ -73,8 +72,8 @@ impl Health {
 #[error("cannot set up gRPC reflection: {0}")]
 pub struct ReflectionError(#[from] tonic_reflection::server::Error);
 
-/// Layers around every call: access control, the audit log, the calls that were made before, and the spans.
-type Layers = (Arc<Access>, (Arc<Auditor>, Arc<Repeats>), Option<Traces>);
+/// Layers around every call: access control, the audit log, and the spans.
+type Layers = (Arc<Access>, Arc<Auditor>, Option<Traces>);
 
 /// Serves the queue, what is known of the cluster, what KEDA asks, health and reflection on one port, with
 /// TLS or without. Health checks answer not serving at first.
@@ -84,7 +83,7 @@ pub async fn serve(
     queue: Queue,
     admin: Admin,
     (limits, rules): (LoadLimits, PlaceRules),
-    (access, (audit, repeats), traces): Layers,
+    (access, audit, traces): Layers,
 ) -> Result<Serving, ReflectionError> {
     let load = Arc::new(AdmissionLoad::with(&limits, &rules));
     let decode = queue.rules.limits.request_bytes + DECODE_HEADROOM_BYTES;
@@ -115,7 +114,7 @@ pub async fn serve(
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?)
         .prepare();
-    let admission = AdmissionLayer { load: load.clone(), bounds, access, audit, repeats, reported, traces };
+    let admission = AdmissionLayer { load: load.clone(), bounds, access, audit, reported, traces };
     let calls = admission.layer(routes.clone());
     let router = Server::builder()
         .max_concurrent_streams(1_024)

@@ -118,10 +118,6 @@ pub struct AddShardRequest {
     /// first shard of another server, and one with parameters, is added with the command line.
     #[prost(string, tag = "1")]
     pub url: ::prost::alloc::string::String,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "3")]
-    pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
@@ -145,10 +141,6 @@ pub struct DrainShardRequest {
     /// Ends its drain: it takes new items again.
     #[prost(bool, tag = "2")]
     pub undo: bool,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "3")]
-    pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
@@ -173,10 +165,6 @@ pub struct RemoveShardRequest {
     /// it remembered are forgotten, so that a repeated enqueue may store an item twice.
     #[prost(bool, tag = "2")]
     pub lost: bool,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "3")]
-    pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
@@ -187,7 +175,7 @@ pub struct RemoveShardRequest {
 /// The shard that was removed.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RemoveShardResponse {
-    /// As it last was.
+    /// As it last was. Absent: the catalog has no such shard, so that nothing was to be done.
     #[prost(message, optional, tag = "1")]
     pub shard: ::core::option::Option<Shard>,
 }
@@ -201,10 +189,6 @@ pub struct MoveShardRequest {
     /// goes where evenness wants it.
     #[prost(string, tag = "2")]
     pub node: ::prost::alloc::string::String,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "3")]
-    pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
@@ -228,10 +212,6 @@ pub struct DrainNodeRequest {
     /// Ends its drain: it may own shards again.
     #[prost(bool, tag = "2")]
     pub undo: bool,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "3")]
-    pub request_id: ::prost::alloc::string::String,
     /// Why, for the audit log. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
@@ -515,10 +495,6 @@ pub struct ApplySettingsRequest {
     /// Checks and answers the differences, but changes nothing.
     #[prost(bool, tag = "6")]
     pub dry_run: bool,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "7")]
-    pub request_id: ::prost::alloc::string::String,
 }
 /// What was changed, or would be.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -590,10 +566,6 @@ pub struct PauseTopicRequest {
     /// Checks and answers, but changes nothing.
     #[prost(bool, tag = "6")]
     pub dry_run: bool,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "7")]
-    pub request_id: ::prost::alloc::string::String,
 }
 /// The pauses from now on.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -620,10 +592,6 @@ pub struct ResumeTopicRequest {
     /// Checks and answers, but changes nothing.
     #[prost(bool, tag = "5")]
     pub dry_run: bool,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "6")]
-    pub request_id: ::prost::alloc::string::String,
 }
 /// The pauses from now on.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -649,10 +617,6 @@ pub struct PutTopicRequest {
     /// (VERSION_MISMATCH). Pauses have no part in it.
     #[prost(uint64, tag = "4")]
     pub version: u64,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "5")]
-    pub request_id: ::prost::alloc::string::String,
     /// Why, for the log of the node. What is longer than 1 KiB is cut.
     #[prost(string, tag = "6")]
     pub reason: ::prost::alloc::string::String,
@@ -688,9 +652,6 @@ pub struct DeleteTopicRequest {
     /// Pauses and settings go at once, items bit by bit: to keep consumers from them, purge first.
     #[prost(bool, tag = "3")]
     pub force: bool,
-    /// Names that operation, so that a repeated call begins no other one.
-    #[prost(string, tag = "4")]
-    pub request_id: ::prost::alloc::string::String,
     /// Why, for the log of the node. What is longer than 1 KiB is cut.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
@@ -701,7 +662,7 @@ pub struct DeleteTopicRequest {
 /// The topic that was removed.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DeleteTopicResponse {
-    /// As it last was.
+    /// As it last was. Absent: it had no items, settings or pauses, so that nothing was to be done.
     #[prost(message, optional, tag = "1")]
     pub topic: ::core::option::Option<Topic>,
     /// The operation that removes its items. Empty: it had none, or nothing was to be changed.
@@ -823,10 +784,6 @@ pub struct PutNamespaceRequest {
     /// The version of the settings that these are to replace, as in PutTopicRequest.
     #[prost(uint64, tag = "3")]
     pub version: u64,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "4")]
-    pub request_id: ::prost::alloc::string::String,
     /// Why, for the log of the node. What is longer than 1 KiB is cut.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
@@ -872,7 +829,7 @@ pub struct DeleteNamespaceRequest {
 /// The namespace that was removed.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DeleteNamespaceResponse {
-    /// As it last was.
+    /// As it last was. Absent: there was nothing of it, so that nothing was to be done.
     #[prost(message, optional, tag = "1")]
     pub namespace: ::core::option::Option<Namespace>,
     /// The operations that remove its items, one a topic.
@@ -1315,10 +1272,6 @@ pub struct CancelItemsRequest {
     /// Looks and answers, but changes nothing.
     #[prost(bool, tag = "4")]
     pub dry_run: bool,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "5")]
-    pub request_id: ::prost::alloc::string::String,
 }
 /// What became of each item.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1371,10 +1324,6 @@ pub struct UpdateItemRequest {
     /// Looks and answers, but changes nothing.
     #[prost(bool, tag = "9")]
     pub dry_run: bool,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "10")]
-    pub request_id: ::prost::alloc::string::String,
     /// When it is delivered. A time that has passed makes a scheduled item ready, and moves a ready one nowhere.
     /// It must be before the item expires.
     #[prost(oneof = "update_item_request::Schedule", tags = "4, 5")]
@@ -1811,10 +1760,6 @@ pub struct CancelOperationRequest {
     /// Its id.
     #[prost(string, tag = "2")]
     pub operation_id: ::prost::alloc::string::String,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "3")]
-    pub request_id: ::prost::alloc::string::String,
 }
 /// The operation, which ends.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1835,10 +1780,6 @@ pub struct SetOperationRateRequest {
     /// At most so many items a second, over all shards: 1 to 1,000,000.
     #[prost(uint32, tag = "3")]
     pub rate_per_second: u32,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "4")]
-    pub request_id: ::prost::alloc::string::String,
 }
 /// The operation with its new rate.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1887,8 +1828,7 @@ pub struct AuditRecord {
     /// What became of it.
     #[prost(enumeration = "AuditOutcome", tag = "12")]
     pub outcome: i32,
-    /// The reason of the error, as TOPIC_NOT_FOUND. REPEATED where it is done: the call was made before under its
-    /// request_id, and was only answered again. Empty: it did not fail.
+    /// The reason of the error, as TOPIC_NOT_FOUND. Empty: it did not fail.
     #[prost(string, tag = "13")]
     pub failure: ::prost::alloc::string::String,
     /// The operation that it began. Empty: none.
@@ -2002,8 +1942,8 @@ pub struct CreateTokenRequest {
     /// Why. What is longer than 1 KiB is cut.
     #[prost(string, tag = "5")]
     pub reason: ::prost::alloc::string::String,
-    /// Names the call. Repeated within a day it changes nothing, and is refused (REQUEST_ID_REUSED), since the
-    /// secret is told once.
+    /// Names the call. Repeated with the same id it makes no other token, and is refused (REQUEST_ID_REUSED),
+    /// since the secret is told once. Empty: each call makes another one.
     #[prost(string, tag = "6")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -2055,8 +1995,8 @@ pub struct RotateTokenRequest {
     /// Why. What is longer than 1 KiB is cut.
     #[prost(string, tag = "4")]
     pub reason: ::prost::alloc::string::String,
-    /// Names the call. Repeated within a day it changes nothing, and is refused (REQUEST_ID_REUSED), since the
-    /// secret is told once.
+    /// Names the call. Repeated with the same id, as long as the token has the secret that it got then, it is
+    /// refused (REQUEST_ID_REUSED), since the secret is told once. Empty: each call gives it another one.
     #[prost(string, tag = "5")]
     pub request_id: ::prost::alloc::string::String,
 }
@@ -2082,10 +2022,6 @@ pub struct RevokeTokenRequest {
     /// Why. What is longer than 1 KiB is cut.
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
-    /// Names the call. Repeated with the same id and fields within a day it changes nothing, and is answered as
-    /// the first time. With other fields it is refused (REQUEST_ID_REUSED).
-    #[prost(string, tag = "4")]
-    pub request_id: ::prost::alloc::string::String,
     /// Revokes the tokens too that it made, those that these made, and so on.
     #[prost(bool, tag = "5")]
     pub with_descendants: bool,
@@ -3103,7 +3039,7 @@ pub mod admin_service_client {
             self.inner.unary(req, path, codec).await
         }
         /// Removes the settings and the pauses of a topic without items. The topic itself needs no removal: one
-        /// without items is forgotten by itself.
+        /// without items is forgotten by itself. To repeat it does no harm.
         pub async fn delete_topic(
             &mut self,
             request: impl tonic::IntoRequest<super::DeleteTopicRequest>,
@@ -3607,7 +3543,7 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "ListAuditRecords"));
             self.inner.unary(req, path, codec).await
         }
-        /// Makes a token. Its text is in the answer, and nowhere else. A repeated call makes another one.
+        /// Makes a token. Its text is in the answer, and nowhere else.
         pub async fn create_token(
             &mut self,
             request: impl tonic::IntoRequest<super::CreateTokenRequest>,
@@ -3657,7 +3593,7 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "ListTokens"));
             self.inner.unary(req, path, codec).await
         }
-        /// Gives a token another secret. The one before holds for a while too.
+        /// Gives a token another secret. The one before may hold for a while too.
         pub async fn rotate_token(
             &mut self,
             request: impl tonic::IntoRequest<super::RotateTokenRequest>,
@@ -3859,7 +3795,7 @@ pub mod admin_service_server {
             tonic::Status,
         >;
         /// Removes the settings and the pauses of a topic without items. The topic itself needs no removal: one
-        /// without items is forgotten by itself.
+        /// without items is forgotten by itself. To repeat it does no harm.
         async fn delete_topic(
             &self,
             request: tonic::Request<super::DeleteTopicRequest>,
@@ -4020,7 +3956,7 @@ pub mod admin_service_server {
             tonic::Response<super::ListAuditRecordsResponse>,
             tonic::Status,
         >;
-        /// Makes a token. Its text is in the answer, and nowhere else. A repeated call makes another one.
+        /// Makes a token. Its text is in the answer, and nowhere else.
         async fn create_token(
             &self,
             request: tonic::Request<super::CreateTokenRequest>,
@@ -4036,7 +3972,7 @@ pub mod admin_service_server {
             tonic::Response<super::ListTokensResponse>,
             tonic::Status,
         >;
-        /// Gives a token another secret. The one before holds for a while too.
+        /// Gives a token another secret. The one before may hold for a while too.
         async fn rotate_token(
             &self,
             request: tonic::Request<super::RotateTokenRequest>,

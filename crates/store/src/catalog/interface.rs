@@ -10,7 +10,6 @@ use forebay_types::{
 use super::{
     audit_rows::{AuditEnd, AuditId, AuditQuery, AuditRecord},
     error::CatalogError,
-    request_rows::{NewRequest, RequestEnd, RequestFound},
     rows::{
         Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
         PolicyWish, PolicyWritten, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting, Versions,
@@ -123,22 +122,6 @@ pub trait Catalog: Send + Sync + 'static {
 
     /// Deletes records of calls before a time: the oldest, and so many at most. Returns how many there were.
     async fn sweep_audit(&self, before: Timestamp, most: u32) -> Result<u64, StoreError>;
-
-    /// Notes that a call begins under a request id, and says what is known of earlier ones.
-    async fn begin_request(&self, request: &NewRequest) -> Result<RequestFound, StoreError>;
-
-    /// Notes how the call ended that began at this time. If an answer is kept, or another call with its id
-    /// has taken its place, nothing changes.
-    async fn end_request(
-        &self,
-        id: &[u8; 32],
-        begun_at: Timestamp,
-        end: &RequestEnd,
-    ) -> Result<(), StoreError>;
-
-    /// Deletes calls that began before a time: the oldest, and so many at most, with those of the same
-    /// moment. Returns how many there were.
-    async fn sweep_requests(&self, before: Timestamp, most: u32) -> Result<u64, StoreError>;
 
     /// Reads all tokens, if they have another version than the known one.
     async fn tokens(&self, known: u64) -> Result<Tokens, StoreError>;

@@ -15,8 +15,6 @@ mod identity;
 mod interface;
 mod read;
 mod read_policy;
-mod request_rows;
-mod requests;
 mod root_bounds;
 mod rows;
 mod session;
@@ -31,7 +29,6 @@ pub use audit_rows::{AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, P
 pub(crate) use connection::{Connections, Connector};
 pub use error::CatalogError;
 pub use interface::Catalog;
-pub use request_rows::{NewRequest, RequestEnd, RequestFound};
 pub use root_bounds::RootBounds;
 pub use rows::{
     Assignment, Beat, CatalogChanges, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home,

@@ -17,6 +17,8 @@ pub struct TokenRow {
     pub name: String,
     /// SHA-256 of its newest secret.
     pub secret: [u8; 32],
+    /// Which RotateToken gave it its newest secret. `None`, or if that secret has another: not known.
+    pub rotation: Option<[u8; 32]>,
     /// SHA-256 of the secret before, which holds until `overlap_ends`.
     pub older_secret: Option<[u8; 32]>,
     /// Rights of its holder, with blanks between grants. Up to 4 KiB.
@@ -116,6 +118,8 @@ pub enum TokenChange {
         from: [u8; 32],
         /// The newest secret from now on.
         secret: [u8; 32],
+        /// Which call does so. `None`: one without a request id.
+        rotation: Option<[u8; 32]>,
         /// Until when the one so far holds too. `None`: it is of no use any more.
         overlap_ends: Option<Timestamp>,
     },

@@ -20,7 +20,7 @@ use crate::{
 /// Tokens that one statement revokes.
 const REVOKED_AT_ONCE: usize = 500;
 /// The columns, in the order of [`values`].
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "id",
     "namespace",
     "name",
@@ -36,16 +36,18 @@ const COLUMNS: [&str; 15] = [
     "is_admin",
     "made_by_id",
     "root",
+    "rotation",
 ];
 
 fn values(row: &TokenRow) -> Vec<Value> {
     let time = |time: Option<Timestamp>| time.map_or(Value::Null, Value::from);
+    let hash = |hash: Option<[u8; 32]>| hash.map_or(Value::Null, |hash| hash.as_slice().into());
     vec![
         row.id.as_str().into(),
         row.namespace.as_str().into(),
         row.name.as_str().into(),
         row.secret.as_slice().into(),
-        row.older_secret.map_or(Value::Null, |hash| hash.as_slice().into()),
+        hash(row.older_secret),
         row.grants.as_str().into(),
         row.made_by.as_str().into(),
         row.made_at.into(),
@@ -56,6 +58,7 @@ fn values(row: &TokenRow) -> Vec<Value> {
         i64::from(row.is_admin).into(),
         row.made_by_id.as_str().into(),
         row.root.as_str().into(),
+        hash(row.rotation),
     ]
 }
 
@@ -77,6 +80,7 @@ fn token(row: &Row) -> Result<TokenRow, StoreError> {
         is_admin: row.int(12)? != 0,
         made_by_id: row.text(13)?,
         root: row.text(14)?,
+        rotation: row.optional_bytes(15)?.map(|bytes| hash(&bytes)).transpose()?,
     })
 }
 
@@ -234,7 +238,11 @@ impl Change for AddToken<'_> {
         if let Some(refusal) = self.refusal(session, &root).await? {
             return Ok(End::RollBack(refusal));
         }
-        let sql = format!("INSERT INTO token ({}) VALUES ({})", COLUMNS.join(", "), ["?"; 15].join(", "));
+        let sql = format!(
+            "INSERT INTO token ({}) VALUES ({})",
+            COLUMNS.join(", "),
+            ["?"; COLUMNS.len()].join(", ")
+        );
         let values = values(&TokenRow { root, ..self.0.row.clone() });
         session.execute(Statement::new(sql, values)).await?;
         Ok(End::Commit(TokenAdded::Yes(version)))
@@ -262,12 +270,13 @@ impl Change for ChangeToken<'_> {
             TokenChange::Rotate { from, .. } if row.revoked.is_some() || row.secret != *from => {
                 return Ok(End::RollBack(TokenChanged::Stale));
             }
-            TokenChange::Rotate { from, secret, overlap_ends } => {
+            TokenChange::Rotate { from, secret, rotation, overlap_ends } => {
                 let older = overlap_ends.map_or(Value::Null, |_| from.as_slice().into());
                 let ends = overlap_ends.map_or(Value::Null, Value::from);
+                let rotation = rotation.map_or(Value::Null, |hash| hash.as_slice().into());
                 (
-                    "secret = ?, older_secret = ?, overlap_ends_at = ?",
-                    vec![secret.as_slice().into(), older, ends],
+                    "secret = ?, older_secret = ?, rotation = ?, overlap_ends_at = ?",
+                    vec![secret.as_slice().into(), older, rotation, ends],
                 )
             }
             TokenChange::Revoke { at, with_descendants } => {

@@ -21,8 +21,6 @@ use super::{
     interface::Catalog,
     read::ReadChanges,
     read_policy::{ReadAllSettings, ReadPolicy, ReadSettings},
-    request_rows::{NewRequest, RequestEnd, RequestFound},
-    requests::{BeginRequest, EndRequest, SweepRequests},
     rows::{
         Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
         PolicyWish, PolicyWritten, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting, Versions,
@@ -153,23 +151,6 @@ impl<C: Connector> Catalog for C {
 
     async fn sweep_audit(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {
         self.connections().records.run(self, &Transaction(SweepAudit { before, most })).await
-    }
-
-    async fn begin_request(&self, request: &NewRequest) -> Result<RequestFound, StoreError> {
-        self.connections().records.run(self, &Transaction(BeginRequest::new(request))).await
-    }
-
-    async fn end_request(
-        &self,
-        id: &[u8; 32],
-        begun_at: Timestamp,
-        end: &RequestEnd,
-    ) -> Result<(), StoreError> {
-        self.connections().records.run(self, &EndRequest { id, begun_at, end }).await
-    }
-
-    async fn sweep_requests(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {
-        self.connections().records.run(self, &Transaction(SweepRequests { before, most })).await
     }
 
     async fn tokens(&self, known: u64) -> Result<Tokens, StoreError> {

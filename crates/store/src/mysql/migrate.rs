@@ -112,6 +112,11 @@ pub(super) const CATALOG: Schema = Schema::catalog(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/catalog/mysql/0011_policy_roots.sql"),
     },
+    Migration {
+        version: 12,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/catalog/mysql/0012_rotations.sql"),
+    },
 ]);
 
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that

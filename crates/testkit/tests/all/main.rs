@@ -23,7 +23,6 @@ mod planted_cluster;
 mod prepared_statements;
 mod proxy;
 mod read_ahead;
-mod requests;
 mod servers;
 mod shard_log;
 mod sick_shards;

@@ -66,6 +66,7 @@ async fn descendant(catalog: &dyn Catalog, id: &str) -> TokenAdded {
         name: String::new(),
         secret: [1; 32],
         older_secret: None,
+        rotation: None,
         grants: String::new(),
         made_by: String::new(),
         made_by_id: String::new(),

@@ -17,9 +17,6 @@ use crate::{
     verbs::{connection::Connection, pages},
 };
 
-/// Mark of the record of a call that was made before under its request id.
-const REPEATED: &str = "REPEATED";
-
 /// Outcome of a call.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Outcome {
@@ -115,7 +112,6 @@ impl Row for v1::AuditRecord {
         Column::new("OUTCOME", |it, _| match it.outcome() {
             AuditOutcome::Failed => Cell::toned(it.failure.clone(), Tone::Warn),
             AuditOutcome::Denied => Cell::toned(format!("denied: {}", it.failure), Tone::Warn),
-            AuditOutcome::Done if it.failure == REPEATED => "done before".into(),
             outcome => output::word(outcome.as_str_name(), "AUDIT_OUTCOME_").into(),
         }),
         Column::new("REASON", |it, _| Cell::from(&it.reason)),

@@ -57,8 +57,8 @@ impl Cancel {
             confirm(&format!("{count} item{} will be removed.", if count == 1 { "" } else { "s" }))?;
         }
         let client = connection.client().await?;
-        let (namespace, request_id) = (client.namespace().to_owned(), client.request_id());
-        let request = CancelItemsRequest { namespace, item_ids: items, reason, dry_run, request_id };
+        let namespace = client.namespace().to_owned();
+        let request = CancelItemsRequest { namespace, item_ids: items, reason, dry_run };
         let results = client.ask(request).await?.results;
         List { field: "results", rows: &results, rest: Vec::new() }.print(format.output, &format.look)?;
         settled::first_failure(results.iter().map(result).collect())

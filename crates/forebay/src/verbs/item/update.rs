@@ -92,7 +92,6 @@ impl Update {
             ttl,
             reason,
             dry_run,
-            request_id: client.request_id(),
         };
         let answer = client.ask(request).await?;
         output::print_one(&Updated { item, answer }, &format)

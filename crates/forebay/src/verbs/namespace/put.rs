@@ -79,7 +79,6 @@ impl Put {
             version: there.settings_version,
             reason: self.note.reason,
             dry_run: self.note.dry_run,
-            request_id: client.request_id(),
         };
         let report = client.ask(request).await?;
         output::print_one(&Settings { namespace: self.connection.servers.namespace()?, report }, &self.format)

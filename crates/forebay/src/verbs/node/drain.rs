@@ -36,9 +36,9 @@ impl Drain {
                 cluster::drain_node(&config, node, !undo, note.dry_run).await.map_err(failed)?;
             }
             By::Node(client) => {
-                let (node, request_id) = (node.to_string(), client.request_id());
+                let node = node.to_string();
                 let (reason, dry_run) = (note.reason, note.dry_run);
-                client.ask(v1::DrainNodeRequest { node, undo, request_id, reason, dry_run }).await?;
+                client.ask(v1::DrainNodeRequest { node, undo, reason, dry_run }).await?;
             }
         }
         self.change.confirm(&match self.undo {

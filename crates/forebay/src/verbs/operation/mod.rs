@@ -65,7 +65,6 @@ impl OperationCommand {
                     namespace: client.namespace().to_owned(),
                     operation_id: flags.operation,
                     rate_per_second: flags.rate,
-                    request_id: client.request_id(),
                 };
                 let changed = client.ask(request).await?.operation;
                 print_one(&changed.unwrap_or_default(), &flags.format)

@@ -99,8 +99,8 @@ impl Document {
     /// Has a node apply it, in one change or not at all.
     async fn apply(&self, document: ApplySettingsRequest) -> Result<ApplySettingsResponse, Failure> {
         let client = self.connection.client().await?;
-        let (namespace, request_id) = (client.namespace().to_owned(), client.request_id());
-        Ok(client.ask(ApplySettingsRequest { namespace, request_id, ..document }).await?)
+        let namespace = client.namespace().to_owned();
+        Ok(client.ask(ApplySettingsRequest { namespace, ..document }).await?)
     }
 }
 

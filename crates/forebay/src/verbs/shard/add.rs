@@ -34,12 +34,8 @@ impl Add {
                 (id.map(|id| id.0), if is_new { "; its schema was made" } else { "; its schema was there" })
             }
             By::Node(client) => {
-                let request = v1::AddShardRequest {
-                    url: self.url,
-                    request_id: client.request_id(),
-                    reason: note.reason,
-                    dry_run: note.dry_run,
-                };
+                let request =
+                    v1::AddShardRequest { url: self.url, reason: note.reason, dry_run: note.dry_run };
                 let added = client.ask(request).await?.shard;
                 // Tried without effect, it has no number yet.
                 (added.map(|shard| shard.id).filter(|id| *id > 0), "")

@@ -36,11 +36,8 @@ impl Drain {
                 cluster::drain_shard(&config, shard, !undo, note.dry_run).await.map_err(failed)?;
             }
             By::Node(client) => {
-                let request_id = client.request_id();
                 let (reason, dry_run) = (note.reason, note.dry_run);
-                client
-                    .ask(v1::DrainShardRequest { shard_id: shard, undo, request_id, reason, dry_run })
-                    .await?;
+                client.ask(v1::DrainShardRequest { shard_id: shard, undo, reason, dry_run }).await?;
             }
         }
         self.change.confirm(&match self.undo {

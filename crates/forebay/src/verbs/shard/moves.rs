@@ -67,7 +67,6 @@ async fn assign(change: &Change, shard: u32, node: Option<&str>) -> Result<Strin
             let request = v1::MoveShardRequest {
                 shard_id: shard,
                 node: node.unwrap_or_default().to_owned(),
-                request_id: client.request_id(),
                 reason: note.reason,
                 dry_run: note.dry_run,
             };

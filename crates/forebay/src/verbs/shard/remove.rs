@@ -31,19 +31,18 @@ impl Remove {
     /// Removes a shard.
     pub async fn run(self) -> Result<(), Failure> {
         let (shard, lost, note) = (self.shard, self.lost, self.change.note());
-        match self.change.by().await? {
+        let was_there = match self.change.by().await? {
             By::Config(config) => {
-                cluster::remove_shard(&config, shard, lost, note.dry_run).await.map_err(failed)?;
+                cluster::remove_shard(&config, shard, lost, note.dry_run).await.map_err(failed)?
             }
             By::Node(client) => {
-                let request_id = client.request_id();
                 let (reason, dry_run) = (note.reason, note.dry_run);
-                client
-                    .ask(v1::RemoveShardRequest { shard_id: shard, lost, request_id, reason, dry_run })
-                    .await?;
+                let request = v1::RemoveShardRequest { shard_id: shard, lost, reason, dry_run };
+                client.ask(request).await?.shard.is_some()
             }
-        }
+        };
         self.change.confirm(&match self.lost {
+            _ if !was_there => format!("the catalog has no shard {shard}: nothing was to be done"),
             false => format!("shard {shard} was removed"),
             true => format!(
                 "shard {shard} was removed with all that was in it: its items are lost, and what was stored \

@@ -71,8 +71,7 @@ pub async fn rotate(flags: &flags::Rotate) -> Result<String, Failure> {
         reason: flags.reason.clone(),
         request_id: client.request_id(),
     };
-    // Asked again, it would be rotated again, and the first new secret would be lost.
-    Ok(client.ask_once(request).await?.secret)
+    Ok(client.ask(request).await?.secret)
 }
 
 /// Has a node revoke a token. Returns how many descend from it, or did.
@@ -83,7 +82,6 @@ pub async fn revoke(flags: &flags::Revoke) -> Result<u32, Failure> {
         namespace,
         token_id: flags.id.to_string(),
         reason: flags.reason.clone(),
-        request_id: client.request_id(),
         with_descendants: flags.with_descendants,
     };
     Ok(client.ask(request).await?.descendants)

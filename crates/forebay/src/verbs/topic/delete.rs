@@ -50,12 +50,14 @@ impl Delete {
             namespace: client.namespace().to_owned(),
             topic: topic.to_owned(),
             force,
-            // The call is repeated where its answer is lost.
-            request_id: if force { client.request_id() } else { String::new() },
             reason: self.note.reason,
             dry_run: self.note.dry_run,
         };
-        output::print_one(&client.ask(request).await?, &self.format)
+        let deleted = client.ask(request).await?;
+        if deleted.topic.is_none() {
+            removed::note_nothing(&self.format.look, &format!("topic {topic}"));
+        }
+        output::print_one(&deleted, &self.format)
     }
 }
 

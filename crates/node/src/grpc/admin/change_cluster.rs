@@ -7,13 +7,12 @@ use super::{
     cluster,
     context::{Admin, REASON_BYTES},
 };
-use crate::{cluster::Operator, grpc::fields};
+use crate::cluster::Operator;
 
 impl Admin {
     /// What makes such a change. `reason`: why it is made. It is cut, if it is too long.
-    pub(super) fn operator(&self, reason: &mut String, request_id: &str) -> Result<&Operator, Refusal> {
+    pub(super) fn operator(&self, reason: &mut String) -> Result<&Operator, Refusal> {
         cut_text(reason, REASON_BYTES);
-        fields::bytes("request_id", request_id.len(), self.rules.limits.key_bytes)?;
         let no_catalog = "the node has a static list of shards and no catalog: there is nothing to change";
         self.operator.as_ref().ok_or_else(|| Refusal::new(Reason::NoCatalog, no_catalog))
     }

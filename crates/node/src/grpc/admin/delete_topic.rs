@@ -38,22 +38,20 @@ pub async fn delete(
     let is_there = topic != v1::Topic::default();
     let mut operation_id = String::new();
     if has_items && !request.dry_run {
-        let removal =
-            Removal { namespace: &name.namespace, reason: &request.reason, request_id: &request.request_id };
+        let removal = Removal { namespace: &name.namespace, reason: &request.reason, request_id: "" };
         operation_id = removal.begin(admin, call, caller, &name.topic).await?;
     }
     let had_any = match request.dry_run {
         true => false,
         false => book.remove(&name.namespace, Some(&name.topic)).await?,
     };
-    if !is_there && !had_any {
-        return Err(Refusal::new(Reason::TopicNotFound, format!("there is no topic {}", name.topic)));
-    }
     if had_any {
         let (namespace, topic, who, reason) = (&*name.namespace, &*name.topic, &*caller.id, &request.reason);
         tracing::info!(namespace, topic, who, reason, "settings and pauses of a topic were removed");
     }
-    Ok(v1::DeleteTopicResponse { topic: Some(topic), operation_id })
+    // Whoever has lost the answer repeats the call, which finds nothing.
+    let topic = (is_there || had_any).then_some(topic);
+    Ok(v1::DeleteTopicResponse { topic, operation_id })
 }
 
 /// Whether a topic has items, dead letters included.

@@ -15,8 +15,8 @@ pub async fn drain(
     caller: &Identity,
     request: v1::DrainNodeRequest,
 ) -> Result<v1::DrainNodeResponse, Refusal> {
-    let v1::DrainNodeRequest { node: name, undo, request_id, mut reason, dry_run } = request;
-    let operator = admin.operator(&mut reason, &request_id)?;
+    let v1::DrainNodeRequest { node: name, undo, mut reason, dry_run } = request;
+    let operator = admin.operator(&mut reason)?;
     let (draining, of) = (!undo, name.clone());
     let change =
         |config: Arc<Config>| async move { cluster::drain_node(&config, &of, draining, dry_run).await };

@@ -18,8 +18,8 @@ pub async fn move_to(
     caller: &Identity,
     request: v1::MoveShardRequest,
 ) -> Result<v1::MoveShardResponse, Refusal> {
-    let v1::MoveShardRequest { shard_id, node, request_id, mut reason, dry_run } = request;
-    let operator = admin.operator(&mut reason, &request_id)?;
+    let v1::MoveShardRequest { shard_id, node, mut reason, dry_run } = request;
+    let operator = admin.operator(&mut reason)?;
     let to = Some(node).filter(|node| !node.is_empty());
     let pins = to.is_some();
     let change = |config: Arc<Config>| async move {

@@ -21,7 +21,7 @@ use crate::{
     gather::{Asked, described},
     grpc::{admission::Call, fields},
     random::random_bytes,
-    repeats::{digest_of, operation_of, reused},
+    request_ids::{digest_of, operation_of, reused},
 };
 
 /// The rate of a request that names none.

@@ -24,7 +24,7 @@ use crate::{
     audit::principal_name,
     grpc::{admission::Call, fields, page_token::List, queue::ALL_NAMESPACES},
     random::random_bytes,
-    repeats::id_of,
+    request_ids::{id_of, reused, rotation_of},
 };
 
 /// The longest name.
@@ -55,6 +55,7 @@ pub async fn create(
     }
     fields::bytes("name", request.name.len(), NAME_BYTES)?;
     let lifetime = token_end::lifetime(&request)?;
+    fields::bytes("request_id", request.request_id.len(), admin.rules.limits.key_bytes)?;
     let grants = grants(&request.grants, &within)?;
     may_give(caller, &grants)?;
     let book = book(admin)?;
@@ -80,6 +81,7 @@ pub async fn create(
         root: String::new(),
         made_at: now,
         ends: Some(ends),
+        rotation: None,
         overlap_ends: None,
         revoked: None,
         last_used: None,
@@ -160,10 +162,17 @@ pub async fn rotate(
     if overlap.is_some_and(|span| span > OVERLAP_MAX) {
         return Err(Refusal::field("overlap", "must be at most 30 days"));
     }
+    fields::bytes("request_id", request.request_id.len(), admin.rules.limits.key_bytes)?;
     let book = book(admin)?;
     let row = found(book, &id, &within).await?;
     if row.revoked.is_some() {
         return Err(Refusal::new(Reason::TokenNotFound, format!("token {id} is revoked")));
+    }
+    let rotation_to = |secret: &[u8; 32]| rotation_of(caller, &request.request_id, secret);
+    if row.rotation.is_some() && row.rotation == rotation_to(&row.secret) {
+        let why = "was used for the call that has given the token its secret, which is told once: rotate it \
+                   again to get another one";
+        return Err(reused(why));
     }
     // Whoever gets the secret gets the rights.
     let grants: Result<Vec<Grant>, _> = row.grants.split(' ').map(str::parse).collect();
@@ -179,7 +188,8 @@ pub async fn rotate(
     let random = random_bytes().map_err(|error| no_random(&error.to_string()))?;
     let token = Token::with_secret(id, &random);
     let overlap_ends = overlap.map(|span| now.plus(span));
-    book.rotate(&named, &row, &token, overlap_ends).await?;
+    let rotation = rotation_to(token.hash().as_bytes());
+    book.rotate(&named, &row, &token, rotation, overlap_ends).await?;
     let row = TokenRow { older_secret: overlap.map(|_| row.secret), overlap_ends, ..row };
     Ok(v1::RotateTokenResponse { token: Some(message(&row)), secret: token.reveal() })
 }

@@ -27,7 +27,7 @@ use crate::grpc::status;
 const ANSWER_BEFORE: Duration = Duration::from_millis(200);
 
 /// The longest that a call may take, whatever deadline its caller sets.
-pub const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// A call with less time than this cannot complete and is refused.
 const CALL_TIMEOUT_MIN: Duration = Duration::from_millis(5);
 

@@ -22,7 +22,7 @@ use super::{
     lasting::{LOOK_EVERY, deny, until},
     load::AdmissionLoad,
     measured::Measured,
-    message_members, once,
+    message_members,
     rights::Rights,
     side_call::{Lasting, SideCall},
     wire,
@@ -31,7 +31,6 @@ use crate::{
     access::Access,
     audit::Auditor,
     grpc::{refused, status},
-    repeats::Repeats,
     traces::{Outcome, Seen, System, Traces},
 };
 
@@ -57,8 +56,6 @@ pub struct AdmissionLayer {
     pub access: Arc<Access>,
     /// Writes calls down.
     pub audit: Arc<Auditor>,
-    /// Knows which calls were made before.
-    pub repeats: Arc<Repeats>,
     /// The namespaces of which refusals are counted by name.
     pub reported: ReportedNamespaces,
     /// Begins their spans.
@@ -69,8 +66,8 @@ impl<S> Layer<S> for AdmissionLayer {
     type Service = Admission<S>;
 
     fn layer(&self, inner: S) -> Admission<S> {
-        let Self { load, bounds, access, audit, repeats, reported, traces } = self.clone();
-        Admission { inner, load, bounds, access, audit, repeats, reported, traces }
+        let Self { load, bounds, access, audit, reported, traces } = self.clone();
+        Admission { inner, load, bounds, access, audit, reported, traces }
     }
 }
 
@@ -87,8 +84,6 @@ pub struct Admission<S> {
     access: Arc<Access>,
     /// Writes calls down.
     audit: Arc<Auditor>,
-    /// Knows which calls were made before.
-    repeats: Arc<Repeats>,
     /// The namespaces of which refusals are counted by name.
     reported: ReportedNamespaces,
     /// Begins their spans.
@@ -206,7 +201,7 @@ where
         // The service has been asked whether it is ready, so that its clone stays behind.
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let (bounds, repeats) = (self.bounds, self.repeats.clone());
+        let bounds = self.bounds;
         request.extensions_mut().insert(caller.principal);
         rights.tell(request.extensions_mut());
         Box::pin(async move {
@@ -215,8 +210,7 @@ where
             let may_end = rights.may_end() && !audit.changes(request.uri().path());
             let answered = async {
                 // In a box: what waits for it would have it moved at each layer, and it is large.
-                let served =
-                    Box::pin(serve(inner, request, call, bounds, &rights, (&audit, &repeats, client)));
+                let served = Box::pin(serve(inner, request, call, bounds, &rights, (&audit, client)));
                 match until(deadline, may_end.then_some(&*rights), served).await {
                     Ok(response) => response.map(add_details),
                     Err(refusal) => Ok(status::of_call(&refusal).into_http()),
@@ -290,7 +284,7 @@ async fn serve<S>(
     call: Call,
     bounds: RequestBounds,
     rights: &Rights,
-    (audit, repeats, client): (&Arc<Auditor>, &Repeats, ClientName),
+    (audit, client): (&Arc<Auditor>, ClientName),
 ) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
@@ -311,9 +305,7 @@ where
     match checked.and_then(|bytes| call.start().map(|()| bytes)) {
         Ok(bytes) => {
             let audited = match rights.identity() {
-                Some(caller) => {
-                    audit.begin(&head, &bytes, caller, client).await.map(|it| it.zip(Some(caller)))
-                }
+                Some(caller) => audit.begin(&head, &bytes, caller, client).await,
                 // A handler that decides by itself serves nothing that is written down.
                 None => Ok(None),
             };
@@ -322,9 +314,9 @@ where
                 Err(refusal) => return Ok(status::of_call(&refusal).into_http()),
             };
             head.extensions.insert(call.clone());
-            let request = Request::from_parts(head, Body::new(Full::new(bytes.clone())));
-            let Some((audited, caller)) = audited else { return inner.call(request).await };
-            let response = once::make(repeats, &audited, (&bytes, caller), || inner.call(request)).await?;
+            let request = Request::from_parts(head, Body::new(Full::new(bytes)));
+            let Some(audited) = audited else { return inner.call(request).await };
+            let response = inner.call(request).await?;
             audited.end(&response, call.left() / 2).await;
             Ok(response)
         }
@@ -339,8 +331,6 @@ fn refuse<E: Send + 'static>(refusal: &Refusal) -> ResponseFuture<E> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::{
         grpc::admission::load::{ConnectionLoad, LoadLimits},
@@ -360,11 +350,8 @@ mod tests {
         let access = Access::open();
         let clock = Arc::new(forebay_types::SystemClock::default());
         let audit = Auditor::new(None, "node1", clock).unwrap();
-        let clock = Arc::new(forebay_types::SystemClock::default());
-        let repeats = Repeats::new(None, clock, 200, Duration::from_secs(30));
         let reported = ReportedNamespaces::default();
-        let layer =
-            AdmissionLayer { load: load.clone(), bounds, access, audit, repeats, reported, traces: None };
+        let layer = AdmissionLayer { load: load.clone(), bounds, access, audit, reported, traces: None };
         let mut service = layer.layer(inner);
         let principal = Principal::Certificate {
             name: "spiffe://prod/worker".into(),

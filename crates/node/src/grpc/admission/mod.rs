@@ -10,7 +10,6 @@ mod load;
 mod measured;
 mod message_members;
 mod namespace_bytes;
-mod once;
 mod request_bytes;
 mod rights;
 mod side_call;
@@ -18,7 +17,7 @@ mod watch;
 mod wire;
 
 pub use answer_bytes::AnswerCharge;
-pub use call::{CALL_TIMEOUT_MAX, Call};
+pub use call::Call;
 pub use connection::{Caller, Incoming};
 pub use layer::{Admission, AdmissionLayer, RequestBounds};
 pub use load::{AdmissionLoad, ConnectionLoad, LoadLimits, overloaded};

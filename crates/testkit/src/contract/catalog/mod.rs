@@ -8,7 +8,6 @@ pub mod audit;
 pub mod connections;
 pub mod nodes;
 pub mod policies;
-pub mod requests;
 pub mod schema;
 pub mod sessions;
 pub mod settings;
@@ -131,10 +130,6 @@ macro_rules! catalog_contract {
                     settings_have_bounds, settings_are_shared_out_by_root;
                 audit: a_record_is_read_as_it_was_written, a_record_ends_once,
                     records_are_read_by_tenant_and_time, old_records_are_deleted;
-                requests: the_first_answer_of_a_request_is_kept, a_request_without_effect_is_forgotten,
-                    a_request_without_an_answer_is_made_again_once_it_is_over,
-                    a_request_whose_place_was_taken_ends_no_other,
-                    of_requests_with_one_id_one_is_the_first, old_requests_are_deleted;
                 tokens: a_token_is_read_as_it_was_written, a_token_is_rotated_from_its_newest_secret,
                     a_token_is_revoked, a_token_is_revoked_with_its_descendants,
                     a_revoked_token_without_an_end_stays, the_last_admin_stays,

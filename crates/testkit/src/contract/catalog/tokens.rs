@@ -22,6 +22,7 @@ fn row(id: u32, namespace: &str) -> TokenRow {
         name: "worker".to_owned(),
         secret: [1; 32],
         older_secret: None,
+        rotation: None,
         grants: format!("{namespace}:produce,consume"),
         made_by: "ops".to_owned(),
         made_by_id: String::new(),
@@ -96,17 +97,23 @@ pub async fn a_token_is_read_as_it_was_written(subject: CatalogSubject) {
 pub async fn a_token_is_rotated_from_its_newest_secret(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     let token = row(1, "a");
-    let rotate = |from: u8, to: u8, overlap_ends| TokenChange::Rotate {
+    let rotate = |from: u8, to: u8, overlap_ends: Option<Timestamp>| TokenChange::Rotate {
         from: [from; 32],
         secret: [to; 32],
+        rotation: overlap_ends.map(|_| [to; 32]),
         overlap_ends,
     };
     assert_eq!(change(&*catalog, &token, rotate(1, 2, None)).await, TokenChanged::NoToken);
     add(&*catalog, &token).await;
     let ends = Some(Timestamp::from_micros(9));
     assert!(matches!(change(&*catalog, &token, rotate(1, 2, ends)).await, TokenChanged::Yes(_)));
-    let expected =
-        TokenRow { secret: [2; 32], older_secret: Some([1; 32]), overlap_ends: ends, ..token.clone() };
+    let expected = TokenRow {
+        secret: [2; 32],
+        older_secret: Some([1; 32]),
+        rotation: Some([2; 32]),
+        overlap_ends: ends,
+        ..token.clone()
+    };
     assert_eq!(read(&*catalog).await, std::slice::from_ref(&expected));
     assert_eq!(change(&*catalog, &token, rotate(1, 3, ends)).await, TokenChanged::Stale);
     assert_eq!(read(&*catalog).await, [expected]);

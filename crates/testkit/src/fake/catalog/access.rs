@@ -5,10 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use async_trait::async_trait;
 use forebay_store::{
     AuditEnd, AuditId, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode,
-    CatalogShardState, ErrorClass, Home, Joined, MigrateError, NewRequest, NewSession, NewToken, NodeReport,
-    PolicyRemoval, PolicyWish, PolicyWritten, RequestEnd, RequestFound, SessionRow, SettingsDocument,
-    SettingsSnapshot, SettingsWish, Sighting, StoreError, TokenAdded, TokenChange, TokenChanged, TokenRow,
-    Tokens, Versions, check_shard_url,
+    CatalogShardState, ErrorClass, Home, Joined, MigrateError, NewSession, NewToken, NodeReport,
+    PolicyRemoval, PolicyWish, PolicyWritten, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish,
+    Sighting, StoreError, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
 };
 use forebay_types::{
     ClusterId, Incarnation, Namespace, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
@@ -278,25 +277,6 @@ impl Catalog for FakeCatalog {
 
     async fn sweep_audit(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {
         self.records("audit", move |it| it.sweep_audit(before, most)).await
-    }
-
-    async fn begin_request(&self, request: &NewRequest) -> Result<RequestFound, StoreError> {
-        let request = *request;
-        self.records("request", move |it| it.begin_request(request)).await
-    }
-
-    async fn end_request(
-        &self,
-        id: &[u8; 32],
-        begun_at: Timestamp,
-        end: &RequestEnd,
-    ) -> Result<(), StoreError> {
-        let (id, end) = (*id, end.clone());
-        self.records("request", move |it| it.end_request(&id, begun_at, end)).await
-    }
-
-    async fn sweep_requests(&self, before: Timestamp, most: u32) -> Result<u64, StoreError> {
-        self.records("request", move |it| it.sweep_requests(before, most)).await
     }
 
     async fn tokens(&self, known: u64) -> Result<Tokens, StoreError> {

@@ -3,9 +3,8 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use forebay_store::{
-    AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewRequest, NewSession, NewToken, RequestEnd,
-    RequestFound, SessionRow, TokenAdded, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens,
-    descendants,
+    AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewSession, NewToken, SessionRow, TokenAdded,
+    TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens, descendants,
 };
 use forebay_types::Timestamp;
 
@@ -14,8 +13,6 @@ use forebay_types::Timestamp;
 pub(super) struct Records {
     /// Calls.
     pub audit: BTreeMap<AuditId, AuditRecord>,
-    /// Calls that were made under a request id.
-    pub requests: BTreeMap<[u8; 32], Request>,
     /// Tokens, by id.
     pub tokens: BTreeMap<String, TokenRow>,
     /// Changes of them so far. The version is one higher.
@@ -28,58 +25,7 @@ fn is_of_use(row: &TokenRow, now: Timestamp) -> bool {
     row.revoked.is_none() && row.ends.is_none_or(|ends| ends > now)
 }
 
-/// A call that was made under a request id.
-#[derive(Debug, Clone)]
-pub(super) struct Request {
-    /// Digest of the question.
-    digest: [u8; 32],
-    /// When it began.
-    begun_at: Timestamp,
-    /// The answer, if it is known.
-    answer: Option<Vec<u8>>,
-}
-
 impl Records {
-    /// See [`Catalog::begin_request`](forebay_store::Catalog::begin_request).
-    pub fn begin_request(&mut self, request: NewRequest) -> RequestFound {
-        let NewRequest { id, digest, begun_at, over_before, forget_before } = request;
-        if let Some(known) = self.requests.get(&id).filter(|known| known.begun_at >= forget_before) {
-            if known.digest != digest {
-                return RequestFound::Differs;
-            }
-            if let Some(answer) = &known.answer {
-                return RequestFound::Answered(answer.clone());
-            }
-            if known.begun_at >= over_before {
-                return RequestFound::UnderWay;
-            }
-        }
-        self.requests.insert(id, Request { digest, begun_at, answer: None });
-        RequestFound::First
-    }
-
-    /// See [`Catalog::end_request`](forebay_store::Catalog::end_request).
-    pub fn end_request(&mut self, id: &[u8; 32], begun_at: Timestamp, end: RequestEnd) {
-        let is_its_own = |known: &&mut Request| known.begun_at == begun_at && known.answer.is_none();
-        let Some(known) = self.requests.get_mut(id).filter(is_its_own) else { return };
-        match end {
-            RequestEnd::Answered(answer) => known.answer = Some(answer),
-            RequestEnd::NoEffect => drop(self.requests.remove(id)),
-            RequestEnd::GivenUp(begun_at) => known.begun_at = begun_at,
-        }
-    }
-
-    /// See [`Catalog::sweep_requests`](forebay_store::Catalog::sweep_requests).
-    pub fn sweep_requests(&mut self, before: Timestamp, most: u32) -> u64 {
-        let begun = self.requests.values().map(|known| known.begun_at);
-        let mut old: Vec<Timestamp> = begun.filter(|at| *at < before).collect();
-        old.sort_unstable();
-        old.truncate(most as usize);
-        let known = self.requests.len();
-        self.requests.retain(|_, it| old.last().is_none_or(|last| it.begun_at > *last));
-        (known - self.requests.len()) as u64
-    }
-
     /// See [`Catalog::end_audit`](forebay_store::Catalog::end_audit).
     pub fn end_audit(&mut self, id: AuditId, end: AuditEnd) -> bool {
         let known = self.audit.get_mut(&id).filter(|record| record.outcome == AuditOutcome::Intended);
@@ -163,8 +109,9 @@ impl Records {
             TokenChange::Rotate { from, .. } if row.revoked.is_some() || row.secret != *from => {
                 return TokenChanged::Stale;
             }
-            TokenChange::Rotate { from, secret, overlap_ends } => {
+            TokenChange::Rotate { from, secret, rotation, overlap_ends } => {
                 row.secret = *secret;
+                row.rotation = *rotation;
                 row.older_secret = overlap_ends.map(|_| *from);
                 row.overlap_ends = *overlap_ends;
             }

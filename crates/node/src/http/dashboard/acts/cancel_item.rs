@@ -22,7 +22,6 @@ async fn cancel(asked: &Asked) -> Result<String, Trouble> {
         item_ids: ids.iter().map(|id| (*id).to_owned()).collect(),
         reason: asked.fields.get("reason").to_owned(),
         dry_run: false,
-        request_id: String::new(),
     };
     let answer = asked.admin()?.cancel_items(asked.request(request)).await?.into_inner();
     let failed: Vec<_> = answer.results.iter().filter_map(|result| result.error.as_ref()).collect();

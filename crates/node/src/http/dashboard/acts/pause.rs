@@ -27,7 +27,6 @@ async fn pause(asked: &Asked) -> Result<String, Trouble> {
         until,
         note: asked.fields.get("note").to_owned(),
         dry_run: false,
-        request_id: String::new(),
     };
     asked.admin()?.pause_topic(asked.request(request)).await?;
     Ok(told(page_of(topic), &[("ns", namespace), ("name", topic)], done))

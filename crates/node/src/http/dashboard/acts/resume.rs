@@ -22,7 +22,6 @@ async fn resume(asked: &Asked) -> Result<String, Trouble> {
         sides: sides.into_iter().map(i32::from).collect(),
         reason: asked.fields.get("reason").to_owned(),
         dry_run: false,
-        request_id: String::new(),
     };
     asked.admin()?.resume_topic(asked.request(request)).await?;
     Ok(told(page_of(topic), &[("ns", namespace), ("name", topic)], "resumed"))

@@ -22,7 +22,6 @@ async fn revoke(asked: &Asked) -> Result<String, Trouble> {
         namespace: namespace.to_owned(),
         token_id: token_id(asked.fields.get("id"))?,
         reason: asked.fields.get("reason").to_owned(),
-        request_id: String::new(),
         with_descendants: !asked.fields.get("descendants").is_empty(),
     };
     let with_descendants = request.with_descendants;

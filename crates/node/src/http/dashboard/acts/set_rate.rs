@@ -20,7 +20,6 @@ async fn set(asked: &Asked) -> Result<String, Trouble> {
         namespace: namespace.to_owned(),
         operation_id: id.to_owned(),
         rate_per_second: rate,
-        request_id: String::new(),
     };
     asked.admin()?.set_operation_rate(asked.request(request)).await?;
     Ok(told("operation", &[("ns", namespace), ("id", id)], "rate"))

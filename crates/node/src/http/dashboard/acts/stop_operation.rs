@@ -12,11 +12,7 @@ pub async fn act(asked: Asked) -> Response {
 
 async fn stop(asked: &Asked) -> Result<String, Trouble> {
     let (namespace, id) = (asked.fields.get("ns"), asked.fields.get("id"));
-    let request = CancelOperationRequest {
-        namespace: namespace.to_owned(),
-        operation_id: id.to_owned(),
-        request_id: String::new(),
-    };
+    let request = CancelOperationRequest { namespace: namespace.to_owned(), operation_id: id.to_owned() };
     asked.admin()?.cancel_operation(asked.request(request)).await?;
     Ok(told("operation", &[("ns", namespace), ("id", id)], "stopping"))
 }

@@ -10,7 +10,6 @@ use super::super::super::{
     live::Live,
     texts::{timestamp, utc},
 };
-use crate::audit::REPEATED;
 
 /// Explains a call whose end is not known.
 const INTENDED: &str =
@@ -105,7 +104,6 @@ fn nobody(kind: PrincipalKind) -> &'static str {
 /// The class and the words of what became of a call.
 fn outcome(record: &AuditRecord) -> (&'static str, String) {
     match (record.outcome(), record.failure.as_str()) {
-        (AuditOutcome::Done, REPEATED) => ("good", "done before".to_owned()),
         (AuditOutcome::Done, _) => ("good", "done".to_owned()),
         (AuditOutcome::Failed, "") => ("bad", "failed".to_owned()),
         (AuditOutcome::Failed, failure) => ("bad", format!("failed: {failure}")),
@@ -141,7 +139,6 @@ mod tests {
         };
         let said = |outcome, failure| super::outcome(&record(outcome, failure));
         assert_eq!(said(AuditOutcome::Done, ""), ("good", "done".into()));
-        assert_eq!(said(AuditOutcome::Done, "REPEATED"), ("good", "done before".into()));
         let failed = said(AuditOutcome::Failed, "TOPIC_NOT_FOUND");
         assert_eq!(failed, ("bad", "failed: TOPIC_NOT_FOUND".into()));
         assert_eq!(said(AuditOutcome::Intended, "").0, "warn", "it may have taken effect");
