@@ -232,7 +232,7 @@ fn has_baseline(scenario: Scenario) -> bool {
     matches!(scenario, Scenario::Lifecycle(_) | Scenario::Enqueue(_) | Scenario::Drain(_))
 }
 
-/// The program to measure: the given one, else the one of this workspace, which is built now as it is shipped.
+/// The program to measure: the given one, else the one of this workspace, built now as it is shipped.
 pub fn program(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(path) = given {
         ensure!(path.exists(), "--forebay: {} does not exist", path.display());

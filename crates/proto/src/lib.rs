@@ -1,5 +1,5 @@
-//! The gRPC interface of Forebay, generated from `proto/`. `docs/PROTOCOL.md` and `docs/ADMIN.md` say what each
-//! call means.
+//! The gRPC interface of Forebay, generated from `proto/`. `docs/PROTOCOL.md` and `docs/ADMIN.md` say what
+//! each call means.
 //!
 //! The generated code is committed; `cargo xtask codegen` writes it after `proto/` changed.
 

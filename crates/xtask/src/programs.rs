@@ -1,5 +1,5 @@
-//! Runs the programs of README.md and docs/START.md against a node with TLS and tokens: curl, Python by gRPC and
-//! by the Connect protocol, and Rust. It needs `openssl`, `curl`, `python3`, and what pip installs.
+//! Runs the programs of README.md and docs/START.md against a node with TLS and tokens: curl, Python by gRPC
+//! and by the Connect protocol, and Rust. It needs `openssl`, `curl`, `python3`, and what pip installs.
 
 use std::{
     fs,

@@ -26,8 +26,8 @@ const FOLDS_BEHIND_MAX: usize = 512;
 
 impl TopicTable {
     /// Writes the counts of topics that changed long ago into their rows, so that old deltas can be deleted.
-    /// Returns the topics: none, while tallies are still to be read. `is_shared`: several tenants wait for the
-    /// batch.
+    /// Returns the topics: none, while tallies are still to be read. `is_shared`: several tenants wait for
+    /// the batch.
     pub fn fold(
         &self,
         batch: &mut Batch,
