@@ -26,7 +26,7 @@ const CHANGES_MAX: usize = ENTRIES_MAX;
 /// How often it is tried again because somebody else was faster.
 const TRIES_MAX: u32 = 3;
 
-/// What is set of names.
+/// Settings of names.
 type Document = BTreeMap<TopicName, TopicSettings>;
 
 /// Serves ApplySettings.
@@ -84,7 +84,7 @@ pub async fn apply(
     Err(changed_meanwhile())
 }
 
-/// What the request wants, checked.
+/// Settings that the request wants, checked.
 fn document(admin: &Admin, request: &v1::ApplySettingsRequest) -> Result<Document, Refusal> {
     if !request.entries.is_empty() {
         fields::members("entries", request.entries.len(), ENTRIES_MAX)?;
@@ -122,7 +122,7 @@ fn entry(
     }
 }
 
-/// What is to be written.
+/// Settings that are to be written.
 fn changes(request: &v1::ApplySettingsRequest, rows: &Document, wanted: &Document) -> Document {
     let mut changes: Document = wanted
         .iter()

@@ -16,7 +16,7 @@ use crate::grpc::{admission::Call, fields, page_token::List, queue::ALL_NAMESPAC
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
 /// Records that are read at a time.
 const CHUNK: usize = 500;
-/// What they may take.
+/// Bytes that they may take.
 const CHUNK_BYTES: usize = CHUNK * (4 << 10);
 /// Records that are looked at for one page.
 const SCAN_MAX: u64 = 10_000;
@@ -25,7 +25,7 @@ const PAGE_BYTES: usize = 3 << 20;
 /// The longest text to filter by.
 const FILTER_BYTES: usize = 255;
 
-/// What records are asked for.
+/// Records that are asked for.
 struct Wish {
     /// Of this principal, or of the token with this id. Empty: of all.
     principal: String,
@@ -156,7 +156,7 @@ async fn read(
     }
 }
 
-/// What the catalog answers, if it does so in time.
+/// Answer of the catalog, if it comes in time.
 pub async fn within<T>(
     answer: impl Future<Output = Result<T, forebay_store::StoreError>>,
 ) -> Result<T, Refusal> {
@@ -166,7 +166,7 @@ pub async fn within<T>(
     match tokio::time::timeout(CATALOG_TIMEOUT, answer).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => {
-            // What it said is for operators.
+            // Text of the error is for operators.
             tracing::warn!(%error, "the catalog can't be read");
             Err(unavailable("it does not answer, or its schema is older than this program"))
         }

@@ -20,7 +20,7 @@ use crate::{
 
 /// The most items of one call.
 const ITEMS_MAX: usize = 1_000;
-/// What the answer to one item may take between nodes.
+/// Bytes that the answer to one item may take between nodes.
 const ANSWER_BYTES: usize = 256;
 
 /// Serves the call.
@@ -70,7 +70,7 @@ fn result(item_id: String, changed: Changed) -> v1::CancelItemResult {
     }
 }
 
-/// What was removed can't be looked at any more, so the log says who did it and why.
+/// Logs who removed items and why, as they can't be looked at any more.
 fn log(caller: &Identity, change: &ChangeCall, changed: &[Changed], reason: &str) {
     let cancelled = changed.iter().filter(|result| result.is_ok()).count();
     let unknown = |result: &&Changed| matches!(result, Err(why) if why.reason == Reason::OutcomeUnknown);

@@ -1,4 +1,4 @@
-//! What the calls that change shards and nodes share.
+//! Helpers that the calls share that change shards and nodes.
 
 use forebay_proto::v1;
 use forebay_types::{Reason, Refusal, ShardId, cut_text};
@@ -10,7 +10,7 @@ use super::{
 use crate::cluster::Operator;
 
 impl Admin {
-    /// What makes such a change. `reason`: why it is made. It is cut, if it is too long.
+    /// Operator that makes such a change. `reason`: why it is made. It is cut, if it is too long.
     pub(super) fn operator(&self, reason: &mut String) -> Result<&Operator, Refusal> {
         cut_text(reason, REASON_BYTES);
         let no_catalog = "the node has a static list of shards and no catalog: there is nothing to change";

@@ -96,7 +96,7 @@ pub(super) fn node(node: &Member, is_self: bool) -> v1::Node {
     }
 }
 
-/// What every client needs of a node, to reach it.
+/// Keeps of a node what every client needs to reach it.
 fn for_clients(node: v1::Node) -> v1::Node {
     let v1::Node { name, clients_address, state, draining, self_, .. } = node;
     v1::Node { name, clients_address, state, draining, self_, ..v1::Node::default() }
@@ -150,7 +150,7 @@ fn suffers(status: &ShardStatus) -> bool {
     }
 }
 
-/// What holds the drain of a shard up that this node owns.
+/// Reasons that hold the drain of a shard up that this node owns.
 fn hold_up(status: &ShardStatus) -> HoldUp {
     HoldUp {
         items: status.ready + status.leased + status.scheduled,

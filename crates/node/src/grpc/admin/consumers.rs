@@ -11,7 +11,7 @@ use crate::{
     looks::consumers::name_of,
 };
 
-/// What the consumers of one node may take.
+/// Bytes that the consumers of one node may take.
 const CONSUMERS_BYTES: usize = 2 << 20;
 
 /// Serves ListConsumers.

@@ -1,4 +1,4 @@
-//! What the calls for operators answer from.
+//! Context from which the calls for operators answer.
 
 use std::sync::Arc;
 
@@ -28,12 +28,12 @@ pub fn page_rows(named: u32) -> usize {
 /// The longest reason of a change.
 pub const REASON_BYTES: usize = 1 << 10;
 
-/// What the calls answer from.
+/// Context from which the calls answer.
 #[derive(Clone)]
 pub struct Admin {
     /// The node without a cluster, as the only one of its list.
     pub alone: Member,
-    /// What is known of the cluster. `None`: the node has a static list of shards.
+    /// State of the cluster as it is known. `None`: the node has a static list of shards.
     pub cluster: Option<watch::Receiver<Arc<ClusterState>>>,
     /// Changes shards and nodes. `None`: the node has a static list of shards.
     pub(crate) operator: Option<Operator>,
@@ -43,7 +43,7 @@ pub struct Admin {
     pub gather: Gather,
     /// Changes policies. `None`: the node has no catalog.
     pub policies: Option<PolicyBook>,
-    /// What counts where nothing is set.
+    /// Settings that count where nothing is set.
     pub settings: Arc<Settings>,
     /// Changes tokens in the catalog. `None`: those are not accepted.
     pub token_book: Option<TokenBook>,

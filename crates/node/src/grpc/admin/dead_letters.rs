@@ -9,7 +9,7 @@ use crate::grpc::{admission::Call, fields};
 
 /// Dead letters of one shard that are looked at, if the request does not say, and at most.
 const WINDOW: u32 = 10_000;
-/// What the groups of one node may take.
+/// Bytes that the groups of one node may take.
 const GROUPS_BYTES: usize = 2 << 20;
 
 /// Serves GroupDeadLetters.

@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{grpc::admission::Call, looks::topics::add_counts};
 
-/// So many topics at most are emptied by one call: each takes an operation, of which a namespace may have few
-/// more under way. Those of an earlier call are among them until they have ended.
+/// Topics that one call empties at most: each takes an operation, of which a namespace may have few more
+/// under way. Those of an earlier call are among them until they have ended.
 const WITH_ITEMS_MAX: usize = 100;
 
 /// Serves DeleteNamespace. Between the look and the removal items may come: they stay, and have no settings.
@@ -76,13 +76,13 @@ pub async fn delete(
     Ok(v1::DeleteNamespaceResponse { namespace: found, operation_ids, uncounted_shards, goes_on })
 }
 
-/// What was found of a namespace.
+/// Findings of a look at a namespace.
 struct Found {
     /// How many topics memory knows.
     topics: u64,
-    /// Those that have items.
+    /// Topics that have items.
     with_items: Vec<String>,
-    /// What was counted so far.
+    /// Counts so far.
     counts: Option<v1::Counts>,
     /// Others have items too.
     goes_on: bool,

@@ -51,7 +51,7 @@ impl Greatest {
         self.0.iter_mut().for_each(|by_figure| by_figure.add(topic));
     }
 
-    /// Those with the greatest first figure first, and by name where these are equal. Those follow that are
+    /// Topics with the greatest first figure first, and by name where these are equal. Others follow that are
     /// among the greatest by another figure alone.
     pub fn into_topics(self) -> Vec<v1::Topic> {
         let mut named = HashSet::new();

@@ -18,7 +18,7 @@ const RANGE: Duration = Duration::from_secs(15 * 60);
 const RANGE_MAX: Duration = Duration::from_secs(86_400);
 /// Nodes look once a second, and need a moment for it.
 const LAG_SECONDS: u64 = 2;
-/// What the lines of one node may take.
+/// Bytes that the lines of one node may take.
 const LINES_BYTES: usize = 64 << 10;
 /// Series that one request may name.
 const SERIES_MAX: usize = 32;

@@ -15,11 +15,11 @@ use crate::{
 
 /// The most bytes of a payload that are shown.
 const PAYLOAD_BYTES_MAX: usize = 256 << 10;
-/// So many are shown in a full view that does not say.
+/// Bytes of a payload that are shown in a full view that does not say.
 const PAYLOAD_BYTES_DEFAULT: usize = 1 << 10;
-/// What the items of one answer may take.
+/// Bytes that the items of one answer may take.
 const ITEMS_BYTES: usize = 4 << 20;
-/// What one item may take beside its payload.
+/// Bytes that one item may take beside its payload.
 const ITEM_BYTES: usize = 16 << 10;
 
 /// How much of an item is shown.
@@ -27,7 +27,7 @@ const ITEM_BYTES: usize = 16 << 10;
 struct Shown {
     /// Headers and metadata, too.
     all: bool,
-    /// So many bytes of the payload.
+    /// Bytes of the payload that are shown at most.
     payload_max: usize,
 }
 
@@ -121,7 +121,7 @@ fn shown(view: i32, max_payload_bytes: u32) -> Result<Shown, Refusal> {
 }
 
 impl Shown {
-    /// What items carry is shown to those alone who have the right `inspect`.
+    /// Contents of items are shown to those alone who have the right `inspect`.
     fn to(self, caller: &Identity, namespace: &Namespace) -> Self {
         match caller.may(Scope::Inspect, namespace) {
             true => self,

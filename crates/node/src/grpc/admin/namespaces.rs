@@ -22,7 +22,7 @@ use crate::{
 const TOPICS_MAX: u64 = 50_000;
 /// The longest that one page looks at topics.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
-/// What a namespace takes in the answer beside its name and its pauses.
+/// Bytes that a namespace takes in the answer beside its name and its pauses.
 const NAMESPACE_BYTES: usize = 96 + FLOW_BYTES + SETTINGS_BYTES;
 
 /// Serves ListNamespaces.
@@ -139,7 +139,7 @@ struct Sum {
 
 /// A page of namespaces that is being put together.
 struct Page<'a> {
-    /// What is asked.
+    /// Context that is asked.
     admin: &'a Admin,
     /// The topics.
     walk: TopicWalk,

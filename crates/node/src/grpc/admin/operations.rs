@@ -20,9 +20,9 @@ const WAIT_MAX: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// An answer is sent so long before the call's deadline.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
-/// What an answer may take.
+/// Bytes that an answer may take.
 pub const OPERATION_BYTES: usize = 64 << 10;
-/// What a list may take.
+/// Bytes that a list may take.
 const LIST_BYTES: usize = 2 << 20;
 /// The highest rate.
 pub const RATE_MAX: u32 = 1_000_000;
@@ -168,7 +168,7 @@ async fn change(
         return Err(Refusal::new(Reason::OutcomeUnknown, message).retry_after(RETRY_AFTER));
     };
     let spec = changed?.spec;
-    // Those that do not answer are told again by the owner of the home shard.
+    // Nodes that do not answer are told again by the owner of the home shard.
     admin.gather.order(&OperationOrder::Follow(Box::new(spec)), None).await;
     let (view, all, looked_at) = look(admin, namespace, id).await?;
     let asked = Asked { all: &all, looked_at: &looked_at, now: admin.clock.wall() };

@@ -94,12 +94,12 @@ pub async fn add_to(admin: &Admin, caller: &Namespace, topics: &mut [v1::Topic])
     Ok(())
 }
 
-/// What pauses take in an answer.
+/// Bytes that pauses take in an answer.
 pub fn bytes(pauses: &[v1::Pause]) -> usize {
     pauses.iter().map(|pause| pause.by.len() + pause.note.len() + PAUSE_BYTES).sum()
 }
 
-/// What a pause takes in an answer beside its texts.
+/// Bytes that a pause takes in an answer beside its texts.
 const PAUSE_BYTES: usize = 48;
 
 /// The pauses of a policy that are not over.
@@ -122,7 +122,7 @@ pub fn pauses_of(policy: &Policy, of_namespace: bool, now: Timestamp) -> Vec<v1:
     Side::BOTH.into_iter().filter_map(pause).collect()
 }
 
-/// What changes policies and settings.
+/// Book that changes policies and settings.
 pub fn book(admin: &Admin) -> Result<&PolicyBook, Refusal> {
     admin.policies.as_ref().ok_or_else(|| {
         let message = "this node has a static list of shards: to pause topics or to set something for them, \

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::{context::Admin, start_operation};
 use crate::grpc::{admission::Call, fields};
 
-/// What a deletion says of the items.
+/// Removal of items, as a deletion asks for it.
 pub struct Removal<'a> {
     /// Whose they are.
     pub namespace: &'a Namespace,

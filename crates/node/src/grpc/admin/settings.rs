@@ -13,7 +13,7 @@ use crate::grpc::fields;
 const RETENTION_MAX: Duration = Duration::from_secs(3_660 * 86_400);
 /// The shortest window of dedupe keys.
 const WINDOW_MIN: Duration = Duration::from_secs(1);
-/// What settings take in an answer.
+/// Bytes that settings take in an answer.
 pub const SETTINGS_BYTES: usize = 80;
 
 /// The settings that a request wants for a topic.
@@ -105,8 +105,8 @@ fn span(span: Duration) -> prost_types::Duration {
     span.try_into().unwrap_or_default()
 }
 
-/// What counts for a topic, or with an empty topic for those of its namespace that have no settings, if these
-/// are its own.
+/// Settings that count for a topic, or with an empty topic for those of its namespace that have no settings,
+/// if these are its own.
 pub async fn effective(
     admin: &Admin,
     name: &TopicName,

@@ -76,7 +76,7 @@ pub async fn run(
     }
     spec.wish.active = u32::try_from(all.len()).unwrap_or(u32::MAX).max(1);
     let row = begin(admin, spec, own, &all).await?;
-    // Those that do not answer are told again by the owner of the home shard.
+    // Nodes that do not answer are told again by the owner of the home shard.
     admin.gather.order(&OperationOrder::Follow(Box::new(row.spec.clone())), None).await;
     let (view, all, looked_at) = look(admin, &namespace, row.spec.id).await?;
     let asked = Asked { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
@@ -90,7 +90,7 @@ pub async fn run(
     })
 }
 
-/// What the request asks for, checked.
+/// Specification that the request asks for, checked.
 fn spec(
     admin: &Admin,
     caller: &Identity,
@@ -153,7 +153,7 @@ fn spec(
     })
 }
 
-/// What is to be done.
+/// Kind of the work to be done.
 fn kind(request: &v1::StartOperationRequest) -> Result<OperationKind, Refusal> {
     Ok(match request.kind() {
         v1::OperationKind::Purge => OperationKind::Purge,
@@ -170,7 +170,7 @@ fn kind(request: &v1::StartOperationRequest) -> Result<OperationKind, Refusal> {
     })
 }
 
-/// What items are to have, of an update.
+/// Values that items are to have, of an update.
 fn update(
     limits: &Limits,
     kind: OperationKind,
@@ -202,7 +202,7 @@ fn update(
     Ok(Some(OperationUpdate { priority, due: schedule, metadata: metadata.map(Vec::from), ttl }))
 }
 
-/// What an operation would do.
+/// Effect that an operation would have.
 async fn dry_run(
     admin: &Admin,
     namespace: &Namespace,

@@ -37,7 +37,7 @@ const GRANTS_BYTES: usize = 4 << 10;
 const OVERLAP_MAX: Duration = Duration::from_hours(30 * 24);
 /// Tokens that are read at a time.
 const CHUNK: u32 = 200;
-/// What they may take, and what a page may take.
+/// Bytes that they may take, and that a page may take.
 const CHUNK_BYTES: usize = (CHUNK as usize) * (5 << 10);
 /// Encoded bytes of a page.
 const PAGE_BYTES: usize = 3 << 20;

@@ -11,7 +11,7 @@ use crate::gather::TopicScan;
 
 /// Topics of one scan.
 const SCAN_TOPICS: usize = 1_000;
-/// What the topics of one scan may take.
+/// Bytes that the topics of one scan may take.
 pub const SCAN_BYTES: usize = SCAN_TOPICS * 512;
 /// Behind every name of a topic, as no name has such a letter.
 const BEHIND_ALL: &str = "~";

@@ -43,14 +43,14 @@ const SCANNED_MAX: u64 = 50_000;
 const SCAN_TOPICS: usize = 1_000;
 /// The longest that one page looks for topics. What it has found by then is the page.
 const PAGE_TIME_MAX: Duration = Duration::from_secs(5);
-/// What the topics of one scan may take.
+/// Bytes that the topics of one scan may take.
 const SCAN_BYTES: usize = SCAN_TOPICS * 1024;
-/// What one topic with its priorities may take.
+/// Bytes that one topic with its priorities may take.
 const TOPIC_BYTES_MAX: usize = 8 << 10;
-/// What a topic takes in the answer beside its names.
+/// Bytes that a topic takes in the answer beside its names.
 const TOPIC_BYTES: usize = 128 + FLOW_BYTES + PERCENTILE_BYTES;
 
-/// What a request asks for.
+/// Query of a request.
 struct Query {
     /// The tenant, or "-".
     namespace: Namespace,

@@ -14,7 +14,7 @@ use crate::{
 
 /// The longest reason.
 const REASON_BYTES: usize = 1 << 10;
-/// What the answer may take between nodes.
+/// Bytes that the answer may take between nodes.
 const ANSWER_BYTES: usize = 256;
 
 /// Serves the call.
@@ -43,7 +43,7 @@ pub async fn update(
     Ok(v1::UpdateItemResponse { state: state_message(state).into() })
 }
 
-/// What an item is to have. At least one value must be given.
+/// Values that an item is to have. At least one must be given.
 pub fn values(limits: &Limits, request: &v1::UpdateItemRequest) -> Result<ItemUpdate, Refusal> {
     let schedule = match &request.schedule {
         None => None,

@@ -1,4 +1,4 @@
-//! What KEDA is answered from.
+//! Context from which KEDA is answered.
 
 use std::sync::Arc;
 

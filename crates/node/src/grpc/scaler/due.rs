@@ -10,7 +10,7 @@ use crate::{
 
 /// Items of one page.
 const PAGE_ITEMS: u64 = 1_000;
-/// What they may take.
+/// Bytes that they may take.
 const PAGE_BYTES: usize = 4 << 20;
 
 /// How many scheduled items of a topic are due until a time: `most` at most, in all shards.
@@ -44,7 +44,7 @@ pub async fn count(admin: &Admin, name: &TopicName, until: Timestamp, most: u64)
     }
 }
 
-/// What can't be known is no smaller number.
+/// Refusal for a number that can't be known: it is no smaller number.
 pub fn unknown(message: String) -> Refusal {
     Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER)
 }

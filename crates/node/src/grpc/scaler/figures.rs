@@ -15,7 +15,7 @@ use crate::grpc::{
 /// Items of a topic that are due soon, which are counted at most.
 const DUE_MAX: u64 = 10_000;
 
-/// What was found of all topics together.
+/// Figures of all topics together.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Figures {
     /// The items that are counted.
@@ -24,7 +24,7 @@ pub struct Figures {
     oldest_age: f64,
 }
 
-/// What the figures are for.
+/// Purpose of the figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// Their values.

@@ -22,21 +22,21 @@ use crate::{
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// What has not changed is told again after this time.
+/// An answer that has not changed is told again after this time.
 const REPEAT_EVERY: Duration = Duration::from_secs(30);
 
-/// What a stream tells.
+/// Answers that a stream tells.
 pub type Told = Pin<Box<dyn Stream<Item = Result<IsActiveResponse, Status>> + Send>>;
 
 /// A stream that is open.
 struct Following {
     /// Looks.
     scaler: Scaler,
-    /// Who reads it.
+    /// Reader of the stream.
     asker: Authenticated,
     /// For what.
     trigger: Trigger,
-    /// What was told last, and when.
+    /// Answer that was told last, and when.
     told: Option<(bool, Instant)>,
     /// Its place among the node's streams.
     _place: Charge,

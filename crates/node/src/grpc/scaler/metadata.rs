@@ -39,7 +39,7 @@ const TARGET_MIN: f64 = 0.001;
 /// Whole numbers are exact up to here.
 const NUMBER_MAX: f64 = 1e15;
 
-/// What is measured.
+/// Figure that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
     /// Items.
@@ -65,18 +65,18 @@ pub struct Counted {
     pub ready: bool,
     /// Leased ones.
     pub leased: bool,
-    /// Those that are not due yet.
+    /// Items that are not due yet.
     pub scheduled: bool,
 }
 
-/// What a trigger asks for.
+/// Trigger as its metadata ask for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trigger {
     /// The tenant.
     pub namespace: Namespace,
     /// Its topics, each once.
     pub topics: Vec<Topic>,
-    /// What is measured.
+    /// Metrics that are measured.
     pub metrics: &'static [Metric],
     /// Which items are counted.
     pub counted: Counted,
@@ -108,7 +108,7 @@ impl Trigger {
         })
     }
 
-    /// What is right for one replica.
+    /// Value of a metric that is right for one replica.
     pub fn target(&self, metric: Metric) -> f64 {
         match metric {
             Metric::Backlog => self.backlog,
@@ -126,7 +126,7 @@ impl Trigger {
     }
 }
 
-/// What is not known could be what matters, with a letter that is wrong.
+/// Refuses unknown keys: one could be a key that matters, with a letter that is wrong.
 fn check_keys(metadata: &HashMap<String, String>) -> Result<(), Refusal> {
     let is_known = |key: &str| KEYS.contains(&key) || KEDA.contains(&key);
     // The same one each time.

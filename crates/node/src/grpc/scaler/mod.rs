@@ -1,4 +1,4 @@
-//! What KEDA asks an external scaler: whether there is something to do, and how much for each replica.
+//! Questions of KEDA to an external scaler: whether there is something to do, and how much for each replica.
 //!
 //! `metadata.rs` reads the trigger, `rights.rs` finds who asks and whether it may, `figures.rs` looks at the
 //! topics, `due.rs` at what will be ready soon, and `follow.rs` is the stream.
@@ -97,7 +97,7 @@ impl ExternalScaler for Scaler {
 
 /// For those who know whole numbers alone.
 fn rounded_up(value: f64) -> i64 {
-    // What is too large becomes the largest.
+    // A value that is too large becomes the largest.
     value.ceil() as i64
 }
 

@@ -1,5 +1,5 @@
-//! Who asks for a trigger's figures, and whether it may have them. KEDA sends no header of its own, so a
-//! token may be in the metadata; and the namespace is there, beside that of Kubernetes.
+//! Callers that ask for a trigger's figures, and whether they may have them. KEDA sends no header of its own,
+//! so a token may be in the metadata; and the namespace is there, beside that of Kubernetes.
 
 use std::collections::HashMap;
 
@@ -18,11 +18,11 @@ use crate::{
     grpc::admission::{Call, Caller},
 };
 
-/// What every question needs.
+/// Right that every question needs.
 const NEEDS: Needs = Needs::InNamespace(Scope::Observe);
 
 impl Scaler {
-    /// Who asks, and for what. What is wrong with a trigger is told to those alone who may ask for it.
+    /// Finds who asks, and for what. Faults of a trigger are told to those alone who may ask for it.
     pub fn admit<T>(
         &self,
         request: &Request<T>,

@@ -16,7 +16,7 @@ use crate::{
 /// The most items before it that are counted.
 const BEHIND_MAX: u64 = 10_000;
 
-/// What keeps an item, and its topic. The topic is empty if the item was not found.
+/// Causes that keep an item, and its topic. The topic is empty if the item was not found.
 pub async fn blockers(
     admin: &Admin,
     namespace: &Namespace,
@@ -62,7 +62,7 @@ fn gone(id: ItemId) -> Found {
     Found { shard: Some(id.shard), ..Found::new(BlockerCode::Gone, sentence) }
 }
 
-/// What the item itself says. `None`: it is ready.
+/// Finding from the item itself. `None`: it is ready.
 fn of_item(item: &v1::Item, shard: ShardId, now: Timestamp) -> Option<Found> {
     let expires_at = micros(item.expires_at.as_ref());
     let found = match (item.state(), &item.lease, &item.death) {
@@ -98,7 +98,7 @@ fn of_item(item: &v1::Item, shard: ShardId, now: Timestamp) -> Option<Found> {
     Some(Found { shard: Some(shard), ..found })
 }
 
-/// What keeps a ready item: its shard, its node, and the items before it.
+/// Causes that keep a ready item: its shard, its node, and the items before it.
 fn of_ready(at: &NodeStanding, before: Option<u64>) -> Vec<Found> {
     let mut found = topic::blockers(std::slice::from_ref(at), &[]);
     let is_of_others = |code| {

@@ -14,7 +14,7 @@ use self::words::Found;
 use super::context::Admin;
 use crate::grpc::{admission::Call, fields};
 
-/// What the standings of one node may take.
+/// Bytes that the standings of one node may take.
 const STANDING_BYTES: usize = 64 << 10;
 
 /// Serves ExplainTopic.

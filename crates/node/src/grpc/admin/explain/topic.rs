@@ -9,7 +9,8 @@ use crate::gather::{NodeStanding, Unserved};
 /// Shards that have a sentence of their own for one reason.
 const NAMED_MAX: usize = 20;
 
-/// What keeps the topic's items, in the order in which it would have to go, and what becomes of them then.
+/// Causes that keep the topic's items, in the order in which they would have to go, and what becomes of the
+/// items then.
 pub fn blockers(nodes: &[NodeStanding], unserved: &[Unserved]) -> Vec<Found> {
     let mut found: Vec<Found> = unserved.iter().take(NAMED_MAX).map(self::unserved).collect();
     if let Some(rest) = unserved.len().checked_sub(NAMED_MAX + 1) {
@@ -137,7 +138,7 @@ pub fn deliverable(at: &NodeStanding) -> Option<Found> {
     Some(Found { since: at.oldest(), by: at.node.clone(), count: Some(ready), ..found })
 }
 
-/// What there is if nothing is ready anywhere.
+/// Findings if nothing is ready anywhere.
 fn nothing_ready(nodes: &[NodeStanding]) -> Vec<Found> {
     let all = || nodes.iter().flat_map(|at| &at.shards);
     let mut found = Vec::new();

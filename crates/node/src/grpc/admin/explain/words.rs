@@ -1,4 +1,4 @@
-//! What was found, and how its sentence speaks of nodes, numbers and times.
+//! Findings, and how their sentences speak of nodes, numbers and times.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use crate::grpc::to_timestamp;
 /// Something that keeps items from being delivered, or that nothing does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// What it is.
+    /// Kind of the finding.
     pub code: BlockerCode,
     /// The same for people.
     pub sentence: String,
@@ -53,7 +53,7 @@ pub fn time(at: Timestamp) -> String {
     humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(micros)).to_string()
 }
 
-/// So many items.
+/// Number of items, in words of a sentence.
 pub fn items(count: u64) -> String {
     match count {
         1 => "1 item".to_owned(),
