@@ -16,7 +16,7 @@ use crate::{
     tls::{self, Tls},
 };
 
-/// What an HTTP/2 client sends first: the preface, and settings that change nothing.
+/// First bytes of an HTTP/2 client: the preface, and settings that change nothing.
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// A server of HTTP/1 may close the connection at HTTP/2's preface without a word. To this it answers.
 const HTTP1: &[u8] = b"HEAD /healthz HTTP/1.1\r\nHost: forebay\r\nConnection: close\r\n\r\n";
@@ -61,7 +61,7 @@ impl Client {
     }
 }
 
-/// What is checked.
+/// Server that is checked.
 struct Checked {
     /// Where.
     address: Address,
@@ -132,7 +132,7 @@ async fn first_answer(at: &Checked, request: &[u8]) -> Result<Answer, Error> {
     let mut stream = open(at).await?;
     let mut start = [0; 5];
     let exchange = async {
-        // Who closes the connection while this is sent may have said before why.
+        // A server that closes the connection while this is sent may have said before why.
         let _ = stream.write_all(request).await;
         stream.read_exact(&mut start).await
     };
@@ -151,7 +151,7 @@ async fn first_answer(at: &Checked, request: &[u8]) -> Result<Answer, Error> {
     })
 }
 
-/// What an error says of TLS; `None` if it is not about that.
+/// Explains an error that is about TLS; `None` if it is not.
 fn of_tls(address: &Address, error: &io::Error) -> Option<Error> {
     let message = tls::explain(address.host_port(), error)?;
     Some(Error::local(tonic::Code::Unavailable, message))
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::config::ClientConfig;
 
-    /// What is said of a server that answers every connection with these bytes and closes it.
+    /// Checks a server that answers every connection with these bytes and closes it.
     async fn checked(answer: &'static [u8]) -> Result<(), Error> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

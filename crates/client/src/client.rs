@@ -164,7 +164,7 @@ impl Client {
                 endpoint.works(began);
                 self.learner.iter().for_each(Learner::on_success);
             }
-            // What had less time than usual says nothing about the server.
+            // A call that had less time than usual says nothing about the server.
             Err(error) if error.code() == Code::DeadlineExceeded && timeout < full => {}
             Err(error) if error.is_servers_fault() => {
                 if endpoint.failed(began, &self.rng) {

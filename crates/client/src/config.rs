@@ -10,7 +10,7 @@ pub struct ClientConfig {
     /// The servers, at least one, each as `https://host:port`, `http://host:port` or `host:port`. The last
     /// form has TLS if `tls` says anything.
     pub endpoints: Vec<String>,
-    /// Whom to believe and what to show where there is TLS.
+    /// Authorities to believe and certificate to show where there is TLS.
     pub tls: TlsConfig,
     /// The token that calls show. `None`: none, or the certificate of `tls` says who calls.
     pub token: Option<Token>,

@@ -37,7 +37,7 @@ impl Error {
         self.0.reason
     }
 
-    /// What happened, for people.
+    /// Message for people: what happened.
     pub fn message(&self) -> &str {
         &self.0.message
     }

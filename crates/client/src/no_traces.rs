@@ -1,4 +1,4 @@
-//! What stands in for `traces` without the feature of this name: the same functions, which do nothing.
+//! Stand-in for `traces` without the feature of this name: the same functions, which do nothing.
 
 use forebay_proto::v1;
 use tonic::metadata::MetadataMap;

@@ -38,7 +38,7 @@ pub(crate) struct Attempts {
     last: Option<Arc<Endpoint>>,
     /// The next attempt goes where the last one went.
     stay: bool,
-    /// What was said of each endpoint that could not be reached.
+    /// Last error of each endpoint that could not be reached.
     unreachable: Vec<(u32, Error)>,
     /// Makes pauses random.
     rng: Arc<SharedRng>,

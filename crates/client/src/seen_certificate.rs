@@ -88,7 +88,7 @@ mod tests {
 
     use crate::tls::{Tls, TlsConfig, explain};
 
-    /// What a client that believes `authority` sees of a server that shows a certificate.
+    /// Sees, as a client that believes `authority`, a server that shows a certificate.
     async fn seen(authority: &Authority, issued: Issued) -> (Option<Vec<u8>>, Option<String>) {
         let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap();
         let config =

@@ -28,7 +28,8 @@ use crate::{error::Error, seen_certificate::Seen};
 /// Files that were read within this time are not read again.
 const READ_EVERY: Duration = Duration::from_secs(10);
 
-/// Whom a client believes, and what it shows, at addresses that begin with `https://`.
+/// Authorities that a client believes, and certificate that it shows, at addresses that begin with
+/// `https://`.
 ///
 /// By default the authorities of the system are believed, and no certificate is shown.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub struct TlsConfig {
     ca: Option<Pem>,
     /// A certificate, and its key.
     certificate: Option<(Pem, Pem)>,
-    /// What servers' certificates are for, in place of the host of their address.
+    /// Name that servers' certificates are for, in place of the host of their address.
     server_name: Option<String>,
 }
 
@@ -78,7 +79,7 @@ impl TlsConfig {
         self.ca.iter().chain(certificate).any(|pem| matches!(pem, Pem::File(_)))
     }
 
-    /// What it holds now.
+    /// Reads what it holds now.
     fn read(&self) -> Result<Contents, Error> {
         let certificate = |(chain, key): &(Pem, Pem)| Ok((chain.read()?, key.read()?));
         Ok(Contents {
@@ -118,7 +119,7 @@ impl Pem {
     }
 }
 
-/// What a configuration and its files hold.
+/// Contents of a configuration and its files.
 #[derive(PartialEq, Eq)]
 struct Contents {
     /// Authorities.
@@ -132,17 +133,17 @@ struct Contents {
 pub struct Tls {
     /// Where everything comes from.
     config: TlsConfig,
-    /// What is in use, shared by the clones.
+    /// Settings in use, shared by the clones.
     in_use: Arc<Mutex<InUse>>,
-    /// What certificates are for, in place of the host of an address.
+    /// Name that certificates are for, in place of the host of an address.
     server_name: Option<ServerName<'static>>,
 }
 
-/// What is in use.
+/// Settings in use, and their origin.
 struct InUse {
     /// The settings, but for what is spoken inside.
     settings: Arc<ClientConfig>,
-    /// What they were made of.
+    /// Contents that they were made of.
     contents: Contents,
     /// When the files were read last.
     read_at: Instant,
@@ -182,7 +183,7 @@ impl Tls {
         TlsConnector::from(Arc::new(settings)).connect(name, stream).await
     }
 
-    /// What the certificate of a host is to be for.
+    /// Name that the certificate of a host is to be for.
     fn name_of(&self, host: &str) -> io::Result<ServerName<'static>> {
         match &self.server_name {
             Some(name) => Ok(name.clone()),
@@ -263,7 +264,7 @@ fn settings(contents: &Contents) -> Result<ClientConfig, Error> {
         .map_err(|error| invalid(format!("the client certificate can't be used: {error}")))
 }
 
-/// What an error of a connection to `at` says of TLS, for people. `None`: it is not about TLS.
+/// Explains an error of a connection to `at` that is about TLS, for people. `None`: it is not about TLS.
 pub fn explain(at: &str, error: &io::Error) -> Option<String> {
     let tls = error.get_ref()?.downcast_ref::<rustls::Error>()?;
     Some(match tls {

@@ -27,7 +27,7 @@ pub fn rotation_of(caller: &Identity, request_id: &str, secret_hash: &[u8; 32]) 
     (!request_id.is_empty()).then(|| hash(&[b"rotation", secret_hash, &id_of(caller, request_id)]))
 }
 
-/// What such a call asks for, in short.
+/// Digest of what such a call asks for.
 pub fn digest_of(request: &[u8]) -> [u8; 16] {
     short(hash(&[request]))
 }

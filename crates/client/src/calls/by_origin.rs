@@ -1,5 +1,5 @@
 //! Deliveries are settled at the server that handed them out, which most likely owns their items' shards.
-//! Those of a shard that does not answer go in a call of their own.
+//! Deliveries of a shard that does not answer go in a call of their own.
 
 use std::{future::poll_fn, task::Poll, time::Duration};
 

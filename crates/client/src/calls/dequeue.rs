@@ -17,7 +17,7 @@ use crate::{
 /// The longest wait of a long poll.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// What to dequeue.
+/// Call that dequeues items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DequeueCall {
     /// 1 to 100 topics, none twice, at most 1,000 items together.

@@ -154,7 +154,7 @@ impl Client {
     }
 }
 
-/// What tells a retried enqueue from a new one.
+/// Identity of an enqueue: it tells a retried one from a new one.
 enum Identity {
     /// A random request id. It identifies the call as a whole.
     RequestId(String),

@@ -9,7 +9,7 @@ use crate::{
 /// The answer to one member.
 pub(crate) type Member<R> = Result<R, Error>;
 
-/// What is known of each member so far. `at` is a member's index in the call.
+/// Results of each member, as far as they are known. `at` is a member's index in the call.
 #[derive(Debug)]
 pub(crate) struct MemberResults<R> {
     /// The final answers; `None` while a member is retried.

@@ -22,7 +22,7 @@ use crate::{
 /// large.
 const REASON_BYTES_MAX: usize = u16::MAX as usize;
 
-/// What became of a delivery that was nacked.
+/// Outcome of a delivery that was nacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Nacked {
@@ -36,7 +36,7 @@ pub struct Nacked {
 pub struct Nack {
     /// Identifies the delivery.
     pub receipt: String,
-    /// What happens to the item.
+    /// Action on the item.
     pub action: NackAction,
     /// Replaces the item's metadata.
     pub metadata: Option<Bytes>,
@@ -44,7 +44,7 @@ pub struct Nack {
     pub reason: String,
 }
 
-/// What happens to a nacked item.
+/// Action on a nacked item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NackAction {
     /// It failed. It is ready again after the delay. `None`: after the retry delay that is set for its topic

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a consumer dequeues, and how much at a time.
+/// Settings of a consumer: what it dequeues, and how much at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerConfig {
     /// The topics, at most 100. Each is asked for an equal share of the free handler slots.
@@ -11,8 +11,8 @@ pub struct ConsumerConfig {
     /// leases it extends too: up to n - 1 with one server, none with several if this is at least n · m, and
     /// otherwise up to m · (n - 1).
     pub concurrency: usize,
-    /// So many items are taken in all, and never more are leased. Then the consumer waits to be stopped. It
-    /// asks for one topic at a time while there are fewer to take than topics. `None`: no limit.
+    /// At most this many items are taken in all, and never more are leased. Then the consumer waits to be
+    /// stopped. It asks for one topic at a time while there are fewer to take than topics. `None`: no limit.
     pub max_items: Option<usize>,
     /// The consumer ends by itself once nothing came and nothing ran for so long, and all servers have said
     /// meanwhile that they have no items. Those that do not answer count once another one does. `None`:

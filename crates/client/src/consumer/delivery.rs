@@ -1,4 +1,4 @@
-//! What a handler receives and returns.
+//! Delivery that a handler receives, and result that it returns.
 
 use std::{future::Future, time::Duration};
 

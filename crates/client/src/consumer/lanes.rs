@@ -36,19 +36,19 @@ pub(super) struct Lanes {
 struct Lane {
     /// Its endpoint.
     id: u32,
-    /// What happens with it.
+    /// State of its polls.
     state: State,
     /// The last poll returned items.
     had_items: bool,
     /// Polls that failed since the last one that was answered.
     failures: u32,
-    /// What it last said of items, since some came from any server.
+    /// Its last word on items, since some came from any server.
     said: Said,
     /// It is no longer to be asked. Its poll is awaited.
     leaves: bool,
 }
 
-/// What a server says of its items.
+/// A server's word on its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Said {
     /// It has not been asked.
@@ -59,7 +59,7 @@ enum Said {
     Failed,
 }
 
-/// What happens with a server.
+/// State of the polls of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// It may be asked, since this turn.
@@ -73,7 +73,7 @@ enum State {
 /// A poll to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share {
-    /// Whom to ask.
+    /// Server to ask.
     pub(super) id: u32,
     /// How many slots its items have.
     pub(super) slots: usize,

@@ -68,7 +68,7 @@ impl Consumer {
     }
 }
 
-/// What the consumer's task has left.
+/// Report or error that the consumer's task has left.
 fn joined(end: Result<Result<ConsumerReport, Error>, JoinError>) -> Result<ConsumerReport, Error> {
     end.unwrap_or_else(|error| {
         Err(Error::local(Code::Internal, format!("the consumer's task failed: {error}")))

@@ -89,7 +89,7 @@ pub(super) async fn run<H: Handler>(
 struct Poller<'a, H> {
     /// Makes the calls.
     client: &'a Client,
-    /// What to ask for.
+    /// Settings: topics, and how much to ask for.
     config: &'a ConsumerConfig,
     /// One permit a handler that does not run.
     slots: Arc<Semaphore>,
@@ -101,7 +101,7 @@ struct Poller<'a, H> {
     left: usize,
     /// For how long there was nothing to do.
     idle: Idle,
-    /// Whom to ask.
+    /// Servers to ask.
     lanes: Lanes,
     /// The dequeues in flight.
     polls: JoinSet<Answer>,
@@ -109,7 +109,7 @@ struct Poller<'a, H> {
 
 /// The answer to a dequeue.
 struct Answer {
-    /// Who was asked.
+    /// Server that was asked.
     endpoint: Arc<Endpoint>,
     /// When.
     began: Instant,
@@ -256,7 +256,7 @@ async fn acquire_slots(slots: &Arc<Semaphore>, max: usize) -> Vec<OwnedSemaphore
 /// used, even if that is for more items than there are slots.
 fn call(config: &ConsumerConfig, share: &Share, full: bool) -> DequeueCall {
     let (topics, slots) = (share.topics.count.max(1), share.slots.min(POLL_ITEMS_MAX));
-    // What is too much adds up over several servers.
+    // Items beyond the slots add up over several servers.
     let part = if full { slots.div_ceil(topics) } else { slots / topics };
     let part = part.min(POLL_ITEMS_MAX / topics).max(1);
     // At most 1,000, so it fits.

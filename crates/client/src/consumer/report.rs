@@ -1,10 +1,10 @@
-//! What a consumer did.
+//! Report of what a consumer did.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::delivery::Outcome;
 
-/// What a consumer did.
+/// Report of what a consumer did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConsumerReport {
     /// Items that are done: acked, or handled at most once.

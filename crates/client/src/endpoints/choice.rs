@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use tokio::time::Instant;
 
-/// What the choice knows of a server.
+/// Facts about a server that the choice knows.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Candidate {
     /// The call would rather go there than elsewhere.

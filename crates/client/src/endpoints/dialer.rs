@@ -26,7 +26,7 @@ type Dial = dyn Fn(&Address) -> Result<Channel, Error> + Send + Sync;
 pub(crate) struct Dialer {
     /// Makes the connection.
     dial: Arc<Dial>,
-    /// What its calls show.
+    /// Token that its calls show.
     bearer: Bearer,
     /// They show it to other machines without TLS too.
     insecure: bool,

@@ -27,7 +27,7 @@ pub(crate) struct Endpoint {
     at: Option<Address>,
     /// Its connection, opened by the first call and reopened after it broke.
     channel: Link,
-    /// What calls have shown of it.
+    /// Health, as calls have shown it.
     health: Mutex<Health>,
 }
 
@@ -88,7 +88,7 @@ impl Endpoint {
         self.health().failed(began, Instant::now(), |longest| longest / 2 + rng.up_to(longest / 2))
     }
 
-    /// What calls have shown of it.
+    /// Health, as calls have shown it.
     pub(super) fn health(&self) -> MutexGuard<'_, Health> {
         // A panic while the lock is held leaves valid values.
         self.health.lock().unwrap_or_else(PoisonError::into_inner)

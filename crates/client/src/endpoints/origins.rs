@@ -17,7 +17,7 @@ const REMEMBERED: usize = 100_000;
 pub(crate) struct Origins {
     /// Hashes a receipt. Two receipts with one hash only cost a call that goes elsewhere first.
     hasher: RandomState,
-    /// What is remembered.
+    /// Ids that are remembered.
     generations: Mutex<Generations>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Origins {
 struct Generations {
     /// The latest.
     young: HashMap<u64, u32>,
-    /// Those before them, forgotten as a whole when the latest are many.
+    /// Ids before them, forgotten as a whole when the latest are many.
     old: HashMap<u64, u32>,
 }
 
@@ -42,7 +42,7 @@ impl Origins {
         }
     }
 
-    /// Who handed it out, if that is known.
+    /// Server that handed it out, if that is known.
     pub(crate) fn of(&self, receipt: &str) -> Option<u32> {
         let hash = self.hasher.hash_one(receipt);
         let generations = self.lock();

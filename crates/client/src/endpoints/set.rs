@@ -22,15 +22,15 @@ pub(crate) type InUse = Arc<[Arc<Endpoint>]>;
 /// The servers of a client, shared by its clones.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
-    /// Those that the user named. They never leave: what is learnt may turn out to be of no use.
+    /// Endpoints that the user named. They never leave: what is learnt may turn out to be of no use.
     given: Vec<Arc<Endpoint>>,
-    /// Those that calls go to: given ones, learnt ones, or both.
+    /// Endpoints that calls go to: given ones, learnt ones, or both.
     in_use: watch::Sender<InUse>,
     /// Counts calls, so that they go to all servers in turn.
     turn: AtomicUsize,
     /// The id of the next endpoint.
     next_id: AtomicU32,
-    /// Who handed out which delivery.
+    /// Servers that handed out deliveries, by delivery.
     pub(crate) origins: Origins,
     /// Shards that do not answer for now.
     pub(crate) sick_shards: SickShards,
@@ -63,12 +63,12 @@ impl Endpoints {
         Arc::new(Endpoint::new(id, at.host_port().to_owned(), Some(at.clone()), channel))
     }
 
-    /// Those that the user named.
+    /// Endpoints that the user named.
     pub(crate) fn all_given(&self) -> &[Arc<Endpoint>] {
         &self.given
     }
 
-    /// Those that calls go to.
+    /// Endpoints that calls go to.
     pub(crate) fn in_use(&self) -> InUse {
         self.in_use.borrow().clone()
     }
@@ -146,7 +146,7 @@ impl Endpoints {
         Some(endpoint)
     }
 
-    /// Those in use, then the spare ones.
+    /// Endpoints in use, then the spare ones.
     fn candidates(&self, preferred: Option<u32>, tried: &[u32]) -> Vec<(Arc<Endpoint>, Candidate)> {
         let (now, in_use) = (Instant::now(), self.in_use());
         let spare = self.given.iter().filter(|given| !in_use.iter().any(|one| one.id() == given.id()));

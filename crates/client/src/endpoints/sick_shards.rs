@@ -14,7 +14,7 @@ use crate::error::Error;
 
 /// A shard counts as one that does not answer for so long after it was said to be.
 const SICK_FOR: Duration = Duration::from_secs(10);
-/// So many are remembered.
+/// At most this many shards are remembered.
 const REMEMBERED: usize = 1_024;
 
 /// Shards that do not answer, and when that was said last.
@@ -32,7 +32,7 @@ impl SickShards {
         sick.get(&shard).is_some_and(|since| since.elapsed() < SICK_FOR).then_some(shard)
     }
 
-    /// What was said of a delivery.
+    /// Learns from the answer for a delivery.
     pub(crate) fn learn(&self, namespace: &str, receipt: &str, error: Option<&Error>) {
         let says_sick =
             |error: &Error| matches!(error.reason(), Some(Reason::ShardUnavailable | Reason::OutcomeUnknown));

@@ -71,7 +71,7 @@ impl Producer {
     /// It need not be awaited: dropping it does not cancel the item.
     pub async fn send(&self, item: NewItem) -> Result<Pending, Error> {
         let mut item = item.into_proto();
-        // Who calls is known here, and not where the batch is sent. A batch has room for what this adds.
+        // The caller is known here, and not where the batch is sent. A batch has room for what this adds.
         let span = traces::create(&mut item, self.0.traces);
         span.around(self.queue(item)).await
     }

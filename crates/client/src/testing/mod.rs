@@ -37,7 +37,7 @@ pub(crate) struct Fake {
     pub(crate) nodes: Script<v1::ListNodesRequest, v1::ListNodesResponse>,
     /// Items for dequeues without a scripted answer.
     pub(crate) stock: Mutex<Option<Stock>>,
-    /// What `ListNodes` answers. `None`: there is no such call.
+    /// Nodes that `ListNodes` answers. `None`: there is no such call.
     pub(crate) cluster: Mutex<Option<Vec<v1::Node>>>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Stock {
 pub(crate) struct Held(Arc<Mutex<(usize, usize)>>);
 
 impl Held {
-    /// So many more were handed out.
+    /// Counts this many more as handed out.
     fn add(&self, items: usize) {
         let mut held = self.0.lock().unwrap();
         held.0 += items;
@@ -87,7 +87,7 @@ impl Stock {
 pub(crate) struct Script<Q, A> {
     /// The requests so far.
     calls: Mutex<Vec<Q>>,
-    /// What they carried beside their messages.
+    /// Metadata that they carried beside their messages.
     metadata: Mutex<Vec<MetadataMap>>,
     /// The answers to the next calls.
     answers: Mutex<VecDeque<Result<A, Status>>>,
@@ -135,7 +135,7 @@ impl<Q: Clone, A> Script<Q, A> {
         self.calls.lock().unwrap().clone()
     }
 
-    /// What the calls so far carried beside their messages.
+    /// Metadata that the calls so far carried beside their messages.
     pub(crate) fn metadata(&self) -> Vec<MetadataMap> {
         self.metadata.lock().unwrap().clone()
     }

@@ -10,7 +10,7 @@ use tonic::metadata::MetadataMap;
 
 /// Names a span.
 pub(super) const PARENT: &str = "traceparent";
-/// What tools want to know of it again.
+/// State that tools want to know of it again.
 pub(super) const STATE: &str = "tracestate";
 /// The longest state that is passed on, as on the server. A longer one is left away.
 const STATE_BYTES_MAX: usize = 512;

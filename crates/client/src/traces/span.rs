@@ -17,11 +17,11 @@ use crate::{address::Address, error::Error};
 /// Links of a span. A call has up to 1,000 members, of which one trace should not have to hold all.
 pub(super) const LINKS_MAX: usize = 128;
 
-/// What a span is of, in the words of the conventions.
+/// Operation that a span is of, in the words of the conventions.
 pub(super) struct Operation {
-    /// What this client calls it. With the topic behind it, the name of the span.
+    /// Name that this client gives it. With the topic behind it, the name of the span.
     pub(super) name: &'static str,
-    /// What the conventions call it.
+    /// Name that the conventions give it.
     pub(super) kind: &'static str,
     /// On which side of which exchange it is.
     pub(super) side: SpanKind,
@@ -34,7 +34,7 @@ pub(super) fn tracer() -> BoxedTracer {
 
 /// A span that has begun. One that is dropped before its end was given up.
 pub(super) struct OpenSpan {
-    /// What the operation does with this context is below the span.
+    /// Context with the span: all that the operation does with it is below the span.
     context: Context,
     /// It has ended.
     ended: bool,
@@ -50,7 +50,7 @@ impl OpenSpan {
         since: Option<SystemTime>,
         parent: &Context,
     ) -> Option<Self> {
-        // What samplers may decide by.
+        // Attributes that samplers may decide by.
         let attributes = [
             KeyValue::new("messaging.system", "forebay"),
             KeyValue::new("messaging.operation.name", operation.name),
@@ -75,7 +75,7 @@ impl OpenSpan {
         Some(Self { context: parent.with_span(span), ended: false })
     }
 
-    /// What to do below the span.
+    /// Context of all that is to be below the span.
     pub(super) fn context(&self) -> &Context {
         &self.context
     }

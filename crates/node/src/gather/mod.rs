@@ -35,7 +35,7 @@ pub use topics::TopicScan;
 /// Bytes that the answers of all nodes may have for those who look through one node at one time. A tenant has
 /// a quarter. The first look may have any number.
 const LOOK_BYTES_MAX: usize = 64 << 20;
-/// Those of them that walk through all topics.
+/// Looks of them that walk through all topics.
 const WALKS_MAX: usize = 4;
 
 /// Looks at the shards of all nodes.
@@ -51,7 +51,7 @@ pub struct Gather {
     history: History,
     /// Bytes of looks that are under way.
     looks: Arc<TenantBudget>,
-    /// Those that walk through all topics.
+    /// Looks under way that walk through all topics.
     walks: Arc<TenantBudget>,
 }
 
@@ -94,7 +94,7 @@ impl Gather {
         others.map(|node| node.peer_address.clone()).collect()
     }
 
-    /// What the other nodes that live answer. All are asked at once. One that does not answer is left out.
+    /// Answers of the other nodes that live. All are asked at once. One that does not answer is left out.
     async fn ask_others<T, F>(&self, ask: impl Fn(Arc<PeerLinks>, String) -> F) -> Vec<T>
     where
         F: Future<Output = Option<T>>,
@@ -104,14 +104,15 @@ impl Gather {
         join_all(asked).await.into_iter().flatten().collect()
     }
 
-    /// What this node and the others that live answer to a look. All are asked at once.
+    /// Answers of this node and of the others that live to a look. All are asked at once.
     async fn look<L: Look>(&self, look: &L) -> Result<Vec<Part<L::Answer>>, Refusal> {
         let asked = self.ask_others(|links, address| async move { links.ask(&address, look).await });
         let (own, others) = tokio::join!(look.clone().look(&self.engine, &self.history), asked);
         Ok(std::iter::once(own?).chain(others).collect())
     }
 
-    /// What is wanted of topics and namespaces, and what is set for them, in the order of the names.
+    /// Policies of topics and namespaces: what is wanted of them and what is set for them, in the order of
+    /// the names.
     pub async fn policies(&self, caller: Namespace, names: Vec<TopicName>) -> Result<Vec<Wanted>, Refusal> {
         self.engine.policies(caller, names).await
     }

@@ -14,12 +14,12 @@ use forebay_types::{Reason, Refusal, Schedule, ShardId, Timestamp};
 
 use crate::grpc::{status, to_timestamp};
 
-/// What was asked for the parts of an operation.
+/// Extent of a question for the parts of an operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// All shards that there are.
     pub all: &'a [ShardId],
-    /// Those that were looked at.
+    /// Shards that were looked at.
     pub looked_at: &'a BTreeSet<u32>,
     /// When.
     pub now: Timestamp,
@@ -28,7 +28,7 @@ pub struct Asked<'a> {
 /// An operation, as the shards that answered see it.
 #[derive(Debug, Clone)]
 pub struct OperationView {
-    /// What is to be done. The newest that a shard knows.
+    /// Work to be done. The newest that a shard knows.
     pub spec: OperationSpec,
     /// How far the shards are.
     pub parts: BTreeMap<ShardId, OperationPart>,
@@ -124,8 +124,8 @@ impl OperationView {
         }
     }
 
-    /// What is left of the totals, and of that as much as was changed so far of what was looked at, at the
-    /// rate.
+    /// Estimates from what is left of the totals, and of that as much as was changed so far of what was
+    /// looked at, at the rate.
     fn estimated_end(&self, state: OperationState, now: Timestamp) -> Option<Timestamp> {
         if state != OperationState::Running {
             return None;
@@ -181,7 +181,7 @@ fn add(sum: &mut v1::OperationFigures, progress: &OperationProgress) {
     sum.failed += progress.failed;
 }
 
-/// What an operation is to do.
+/// Describes what an operation is to do.
 pub fn described(spec: &OperationSpec) -> v1::Operation {
     let kind = match spec.kind {
         OperationKind::Purge => v1::OperationKind::Purge,
@@ -209,7 +209,7 @@ pub fn described(spec: &OperationSpec) -> v1::Operation {
     }
 }
 
-/// What items get. Whoever may look at operations need not see metadata.
+/// Update that items get. Whoever may look at operations need not see metadata.
 fn update(update: &OperationUpdate) -> v1::OperationUpdate {
     let schedule = update.due.and_then(|due| match due {
         Schedule::Now => Some(WireSchedule::Delay(prost_types::Duration::default())),

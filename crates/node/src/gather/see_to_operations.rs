@@ -19,7 +19,7 @@ use super::{Gather, OperationView};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// An operation that stands still for so long is named in metrics.
 const NAMED_AFTER: Duration = Duration::from_mins(1);
-/// So many are named at most.
+/// At most this many operations are named.
 const NAMED_MAX: usize = 100;
 /// The states, as metrics name them.
 const STATES: [(OperationState, &str); 6] = [
@@ -31,15 +31,15 @@ const STATES: [(OperationState, &str); 6] = [
     (OperationState::Failed, "failed"),
 ];
 
-/// What is known of the operations whose home shard is here.
+/// State of the operations whose home shard is here, as far as it is known.
 #[derive(Default)]
 struct Seen {
-    /// Those that need nothing any more, with how they ended.
+    /// Operations that need nothing any more, with how they ended.
     done: HashMap<OperationId, OperationState>,
     /// The others: state, version, and since when that has been the same.
     open: HashMap<OperationId, (OperationState, u64, Instant)>,
-    /// Those that stood still for so long that they have a series of their own, which stays as long as the
-    /// process.
+    /// Operations that stood still for so long that they have a series of their own, which stays as long as
+    /// the process.
     named: HashSet<OperationId>,
 }
 

@@ -28,7 +28,7 @@ pub struct TopicScan {
     pub through: Option<TopicName>,
     /// The shards that were looked at.
     pub shards: BTreeSet<u32>,
-    /// Those of them that told all that they have counted. Empty, if that was not asked for.
+    /// Shards of them that told all that they have counted. Empty, if that was not asked for.
     pub counted: BTreeSet<u32>,
     /// How many topics were looked at.
     pub scanned: u64,
@@ -94,7 +94,7 @@ impl Gather {
 /// Priorities of a topic that are told.
 const PRIORITIES_MAX: usize = 100;
 
-/// What one node has of a topic.
+/// A topic, as far as one node has it.
 struct OfNode {
     /// The topic, without percentiles.
     topic: v1::Topic,
@@ -105,7 +105,7 @@ struct OfNode {
 /// Answers of nodes that are put together.
 #[derive(Default)]
 struct Merge {
-    /// Those of one node after those of another, each by namespace and name.
+    /// Topics of one node after those of another, each by namespace and name.
     parts: Vec<OfNode>,
     /// The scan, without its topics.
     scan: TopicScan,
@@ -129,7 +129,7 @@ impl Merge {
         }
     }
 
-    /// What a node did not get to is left to the next scan.
+    /// Ends the scan. Topics that a node did not get to are left to the next one.
     fn end(self) -> TopicScan {
         let Self { mut parts, mut scan } = self;
         // Parts that are in order already are merged, and one part is left as it is: this is done for each of

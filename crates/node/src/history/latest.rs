@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use forebay_engine::{Reported, ShardFigures, TopicFigures};
 use forebay_types::Namespace;
 
-/// What the last look saw.
+/// Figures that the last look saw.
 #[derive(Debug, Default)]
 pub struct Latest {
     /// By namespace. Those without metrics of their own are one, [`Reported::OTHERS`].

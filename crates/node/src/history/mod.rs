@@ -29,13 +29,13 @@ use self::{
 
 /// Series of a namespace and of the cluster: those of [`v1::HistorySeries`], in its order from 1 on.
 pub const SERIES: usize = 16;
-/// Those of a topic, by their places among all: what happens, what is ready, and how long that takes.
+/// Series of a topic, by their places among all: what happens, what is ready, and how long that takes.
 const TOPIC_SERIES: [usize; 10] = [0, 1, 2, 3, 4, AGE, TOOK, TOOK + 1, TOOK + 2, TOOK + 3];
 /// How long the oldest ready item has waited.
 const AGE: usize = 5;
 /// The first of four percentiles.
 const TOOK: usize = 12;
-/// Those of a shard: the first ones.
+/// Series of a shard: the first ones.
 pub const SHARD_SERIES: usize = 10;
 /// Namespaces that have lines.
 const NAMESPACES_MAX: usize = 200;
@@ -48,12 +48,12 @@ pub const STEPS: [(u64, usize); 3] = [(1, 300), (10, 360), (300, 288)];
 /// The same of a topic, and of a shard.
 pub const TOPIC_STEPS: [(u64, usize); 2] = [(10, 60), (300, 288)];
 
-/// What a node remembers.
+/// History of a node's figures.
 #[derive(Clone, Default)]
 pub struct History {
     /// Held for as long as it takes to copy, never while anything is awaited.
     kept: Arc<Mutex<Kept>>,
-    /// What was seen last.
+    /// Figures that were seen last.
     latest: Arc<Mutex<Arc<Latest>>>,
 }
 
@@ -181,12 +181,12 @@ impl History {
         }
     }
 
-    /// What was seen last: nothing, while the node owns no shard.
+    /// Figures that were seen last: none, while the node owns no shard.
     pub fn latest(&self) -> Arc<Latest> {
         self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What it remembers of the steps that are asked for.
+    /// Answers with what it remembers of the steps that are asked for.
     pub fn answer(&self, request: &peer::GetHistoryRequest) -> v1::GetHistoryResponse {
         let peer::GetHistoryRequest { namespace, topic, step, from, until, shard } = request;
         let step = u64::from(*step);

@@ -19,7 +19,7 @@ const ASKED_MAX: usize = 5 * RECENT_TOPICS_MAX;
 const READY: usize = 4;
 
 impl History {
-    /// What it remembers of the first topics of a request. Nothing else is looked at.
+    /// Points that it remembers of the first topics of a request. Nothing else is looked at.
     pub fn recent(&self, request: peer::ListRecentRequest) -> peer::ListRecentResponse {
         let peer::ListRecentRequest { topics, from, until } = request;
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

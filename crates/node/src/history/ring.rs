@@ -11,7 +11,7 @@ pub struct Look {
     pub holds: u64,
 }
 
-/// So many points are made room for at a time: what a ring has of room is exact, and not twice what it needs.
+/// Points that room is made for at a time: what a ring has of room is exact, and not twice what it needs.
 const ROOM: usize = 32;
 
 /// Points of `N` series, one a step, for so many steps. A step in which nobody looked has NaN.
@@ -25,7 +25,7 @@ pub struct Ring<const N: usize> {
     first: u64,
     /// The points of steps that are over.
     points: VecDeque<[f32; N]>,
-    /// What was seen in the present step.
+    /// Step that goes on, with what was seen in it.
     present: Option<Present<N>>,
 }
 
@@ -40,7 +40,7 @@ struct Present<const N: usize> {
     sums: [f64; N],
     /// Until this step, which is included, it is as the last of them has seen it.
     held: u64,
-    /// What that was.
+    /// Values that it has seen.
     last: [f32; N],
 }
 

@@ -39,9 +39,9 @@ impl<const N: usize> Lines<N> {
 pub struct Tracked<K, const N: usize> {
     /// By name.
     by_key: HashMap<K, Lines<N>>,
-    /// So many are kept.
+    /// At most this many are kept.
     most: usize,
-    /// What each has.
+    /// Steps of each.
     steps: &'static [(u64, usize)],
 }
 

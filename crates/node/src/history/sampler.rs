@@ -16,7 +16,7 @@ const PAUSE: u32 = 9;
 /// Topics of one look. Of more the first ones by name are looked at.
 const TOPICS_MAX: usize = 50_000;
 
-/// What a look saw.
+/// Figures that a look saw.
 pub struct Seen {
     /// Topics in memory, by name.
     pub topics: Vec<TopicFigures>,

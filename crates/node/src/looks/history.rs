@@ -16,7 +16,7 @@ impl Look for peer::GetHistoryRequest {
     }
 
     async fn look(self, engine: &Engine, history: &History) -> Result<Part<Self::Answer>, Refusal> {
-        // Those that this node owns for certain.
+        // Shards that this node owns for certain.
         let shards = engine.owned_shards(self.caller()).await?;
         Ok(Part::new(history.answer(&self), shards))
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use forebay_engine::{Histogram, Latencies};
 use forebay_proto::{peer, v1};
 
-/// What the percentiles of a topic take at most in an answer.
+/// Bytes that the percentiles of a topic take at most in an answer.
 pub const PERCENTILE_BYTES: usize = 64;
 
 /// As other nodes are told.

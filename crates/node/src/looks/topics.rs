@@ -12,7 +12,7 @@ use crate::{grpc::earlier, history::History};
 /// The most topics of one look.
 const TOPICS_MAX: usize = 1_000;
 
-/// What the counts and rates of a topic, or of a namespace, take at most in an answer.
+/// Bytes that the counts and rates of a topic, or of a namespace, take at most in an answer.
 pub const FLOW_BYTES: usize = 128;
 
 impl Look for peer::ListTopicsRequest {

@@ -39,7 +39,7 @@ pub type Client = PeerServiceClient<InterceptedService<Channel, AddCredentials>>
 pub struct Channels {
     /// Opens connections.
     dial: Dial,
-    /// What every call carries.
+    /// Credentials that every call carries.
     credentials: Credentials,
     /// How long the other side may take to answer a check of the connection.
     keepalive_timeout: Duration,
@@ -55,11 +55,11 @@ pub struct Link {
     dial: Dial,
     /// Where and how it is opened.
     endpoint: Endpoint,
-    /// What every call carries.
+    /// Credentials that every call carries.
     credentials: Credentials,
     /// The connection. Whoever opens it holds the lock, so that all who wait get what came of one attempt.
     state: tokio::sync::Mutex<State>,
-    /// What is on its way to the node.
+    /// Bounds of what is on its way to the node.
     pub room: Room,
 }
 
@@ -147,7 +147,7 @@ impl Link {
     }
 }
 
-/// What an error says first of its own.
+/// Root of an error: what it says first of its own.
 fn cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

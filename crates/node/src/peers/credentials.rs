@@ -1,4 +1,4 @@
-//! What a call between nodes carries to show that the caller belongs to the cluster.
+//! Credentials by which a call between nodes shows that the caller belongs to the cluster.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -37,7 +37,7 @@ const WRONG_SECRET: &str = "the secret of the cluster is wrong (node.peer_secret
 /// A caller with a wrong secret is logged so often: anybody may be one.
 const WRONG_SECRET_LOGGED_EVERY: Duration = Duration::from_secs(600);
 
-/// What every call between nodes carries.
+/// Credentials that every call between nodes carries.
 #[derive(Debug, Clone)]
 pub struct Credentials {
     /// The cluster of both nodes.

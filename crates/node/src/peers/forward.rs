@@ -18,7 +18,7 @@ use crate::traces;
 
 /// How long the owner of a shard may take. A caller that waits less has its own deadline.
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(30);
-/// What a member takes on its way beside what it carries.
+/// Bytes that a member takes on its way beside what it carries.
 const MEMBER_BYTES: usize = 256;
 
 #[async_trait]
@@ -83,7 +83,7 @@ struct Passage<'a> {
     verb: &'static str,
     /// Whose call it is.
     namespace: &'a Namespace,
-    /// What it is for.
+    /// Purpose of the call.
     load: Load,
     /// How many members it has.
     members: usize,
@@ -153,7 +153,7 @@ pub(super) fn failure(status: &Status) -> LinkError {
         cause = error.source();
     }
     match status.code() {
-        // What the other node says before it looks at the call: it is of another cluster or release.
+        // The other node says this before it looks at the call: it is of another cluster or release.
         Code::Unauthenticated | Code::FailedPrecondition | Code::Unimplemented | Code::InvalidArgument => {
             LinkError::Unreached(why)
         }

@@ -61,8 +61,8 @@ async fn health_answers(address: &str) -> bool {
     HealthClient::new(channel).check(HealthCheckRequest::default()).await.is_ok()
 }
 
-/// Who proves to be whom does not matter here, as it does not without TLS: that nobody lives there is worth
-/// nothing to whom could say so.
+/// Checks that a server answers in TLS. Its proof of who it is does not matter here, as it does not without
+/// TLS: that nobody lives there is worth nothing to whom could say so.
 async fn tls_answers(address: &str) -> bool {
     match TcpStream::connect(address).await {
         Ok(stream) => tls::answers(stream).await,

@@ -1,4 +1,4 @@
-//! What nodes tell each other of dedupe keys, as messages and as values.
+//! Dedupe keys that nodes tell each other of, as messages and as values.
 
 use forebay_engine::{KeyQuestion, RememberedKey};
 use forebay_proto::peer::{FindKeysRequest, FindKeysResponse, FoundKey};

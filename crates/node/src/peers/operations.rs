@@ -76,7 +76,7 @@ impl PeerLinks {
     }
 }
 
-/// What a shard answered. `None`: it was not written by this program.
+/// Answer of a shard. `None`: it was not written by this program.
 fn ordered(answer: peer::OrderAnswer) -> Option<Ordered> {
     let shard = ShardId(answer.shard);
     match answer.refusal {

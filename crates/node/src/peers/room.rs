@@ -1,4 +1,5 @@
-//! What may be on its way to one node at once. Each bound is shared by tenants: one has at most a quarter.
+//! Room for what is on its way to one node at once. Each bound is shared by tenants: one has at most a
+//! quarter.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub struct Room {
     settlements: Arc<TenantBudget>,
 }
 
-/// What a call is for.
+/// Purpose of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
     /// To store items.

@@ -45,7 +45,7 @@ const KEEPALIVE: Duration = Duration::from_secs(10);
 /// The largest call that is passed on: a client's largest request, with the limits at their highest, and what
 /// each of its members takes more between nodes.
 const MESSAGE_BYTES_MAX: usize = 80 << 20;
-/// So many bytes of one call, and of all calls on a connection, may be on their way before they are read.
+/// Bytes of one call, and of all calls on a connection, that may be on their way before they are read.
 const WINDOWS: (u32, u32) = (1 << 20, 8 << 20);
 /// The calls of clients that are passed on, as their spans name them.
 const ENQUEUE: &str = "forebay.peer.v1.PeerService/Enqueue";
@@ -53,7 +53,7 @@ const ACK: &str = "forebay.peer.v1.PeerService/Ack";
 const NACK: &str = "forebay.peer.v1.PeerService/Nack";
 const EXTEND_LEASE: &str = "forebay.peer.v1.PeerService/ExtendLease";
 
-/// What the listener answers from.
+/// Parts that the listener answers from.
 struct PeerCalls {
     /// Knows what this node owns.
     engine: Engine,

@@ -42,7 +42,7 @@ impl System {
     }
 }
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The code of its answer.

@@ -1,4 +1,4 @@
-//! What calls carry of their trace: the headers `traceparent` and `tracestate` of the W3C.
+//! Context that calls carry of their trace: the headers `traceparent` and `tracestate` of the W3C.
 
 use forebay_types::TRACE_HEADERS;
 use http::HeaderMap;
@@ -6,7 +6,7 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState}
 
 /// Names the caller's span.
 pub const PARENT: &str = TRACE_HEADERS[0];
-/// What the caller's tools want to know again.
+/// State that the caller's tools want to know again.
 pub const STATE: &str = TRACE_HEADERS[1];
 /// The longest state that is passed on. A longer one is left away, as the recommendation allows.
 const STATE_BYTES_MAX: usize = 512;

@@ -20,7 +20,7 @@ tokio::task_local! {
     static CURRENT: Arc<Current>;
 }
 
-/// What is known of a span while its call is served.
+/// Span of a call, as far as it is known while the call is served.
 pub struct Current {
     /// Names it.
     context: SpanContext,
@@ -28,7 +28,7 @@ pub struct Current {
     notes: Mutex<Notes>,
 }
 
-/// What is noted for a span.
+/// Notes for a span.
 #[derive(Debug, Default)]
 pub struct Notes {
     /// Its attributes.

@@ -63,7 +63,7 @@ pub fn channel(settings: &TraceSettings) -> Result<Channel, TracesError> {
     Ok(endpoint.connect_with_connector_lazy(connector))
 }
 
-/// Those of a file, else those that the system knows.
+/// Authorities of a file, else those that the system knows.
 fn authorities(file: Option<&PathBuf>) -> Result<RootCertStore, TracesError> {
     let mut roots = RootCertStore::empty();
     match file {
@@ -116,8 +116,8 @@ mod tests {
 
     use super::*;
 
-    /// What a collector with a certificate of `signer` speaks with a node that knows `known`. `None`: the
-    /// node does not take its certificate.
+    /// Bytes that a collector with a certificate of `signer` speaks with a node that knows `known`. `None`:
+    /// the node does not take its certificate.
     async fn spoken(signer: &Authority, known: &Authority) -> Option<Vec<u8>> {
         let issued = signer.issue(&["127.0.0.1"]);
         let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap();

@@ -62,9 +62,9 @@ impl Exporting {
 struct Collector {
     /// The connection.
     client: TraceServiceClient<Channel>,
-    /// What each request carries.
+    /// Headers that each request carries.
     headers: MetadataMap,
-    /// What sends them: this node.
+    /// Sender of them: this node.
     resource: ResourceAttributesWithSchema,
     /// How many spans were lost since it last answered. `None`: it does answer.
     dropped: Option<u64>,
@@ -133,7 +133,7 @@ impl Collector {
     }
 }
 
-/// What a status says, and what caused it.
+/// Reason that a status gives, and what caused it.
 fn reason(status: &Status) -> String {
     let mut reason = format!("{:?}: {}", status.code(), status.message());
     let mut cause = status.source();

@@ -14,6 +14,6 @@ pub struct TraceSettings {
     pub ratio: f64,
     /// The authorities that the collector's certificate may be of, as PEM. `None`: those of the system.
     pub ca_file: Option<PathBuf>,
-    /// What each request to the collector carries. The values are secret.
+    /// Headers that each request to the collector carries. The values are secret.
     pub headers: HeaderMap,
 }

@@ -1,5 +1,5 @@
-//! What a call waits for within the engine, as spans below its own: until it is part of a batch, and then
-//! for the commit of that batch. Hundreds of calls may wait for one commit: it is a span of each that is
+//! Stages that a call waits for within the engine, as spans below its own: until it is part of a batch, and
+//! then for the commit of that batch. Hundreds of calls may wait for one commit: it is a span of each that is
 //! recorded, so that every trace is whole by itself. Shard, epoch and number say which are the same.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

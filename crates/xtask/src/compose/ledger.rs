@@ -1,4 +1,4 @@
-//! What was promised of each item, and what became of it.
+//! Ledger of what was promised of each item, and of what became of it.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -66,7 +66,7 @@ impl Ledger {
         self.items.values().filter(|item| item.acked).count()
     }
 
-    /// What was stored and is not acked.
+    /// Items that were stored and are not acked.
     pub fn missing(&self) -> Vec<&str> {
         let missing = self.items.iter().filter(|(_, item)| item.stored && !item.acked);
         missing.map(|(payload, _)| payload.as_str()).collect()

@@ -153,7 +153,7 @@ fn drain(nodes: &[Container], ledger: &mut Ledger) -> anyhow::Result<()> {
             ledger.delivered(&deliveries)?;
             ledger.acked(queue.ack(&deliveries)?);
         }
-        // What comes after the last one would be an item too many.
+        // An item that comes after the last one would be one too many.
         Ok((came == 0 && ledger.missing().is_empty()).then_some(()))
     });
     drained.with_context(|| {

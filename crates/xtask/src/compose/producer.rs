@@ -27,7 +27,7 @@ pub struct Producer {
     stop: Sender<()>,
     /// The calls that were answered.
     answered: Receiver<anyhow::Result<Outcomes>>,
-    /// What was received from there.
+    /// Outcomes that were received from there.
     outcomes: Vec<Outcomes>,
     /// The thread.
     thread: JoinHandle<()>,
@@ -55,7 +55,7 @@ impl Producer {
 
     /// Waits until so many more calls were answered with items that are stored.
     pub fn wait_for_calls(&mut self, calls: usize) -> anyhow::Result<()> {
-        // What was answered before does not count.
+        // Calls that were answered before do not count.
         while let Ok(outcomes) = self.answered.try_recv() {
             self.outcomes.push(outcomes?);
         }

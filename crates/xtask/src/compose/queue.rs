@@ -22,7 +22,7 @@ const TOPIC: &str = "compose";
 /// How the command line ends if no item came in time.
 const EMPTY: i32 = 3;
 
-/// What an answer says of one member of a call.
+/// Outcome of one member of a call, as an answer has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Done for sure.
@@ -36,7 +36,7 @@ pub enum Outcome {
 pub struct Delivery {
     /// Its payload.
     pub payload: String,
-    /// What acks it.
+    /// Receipt that acks it.
     pub receipt: String,
     /// Which delivery of the item it is, from 1.
     pub attempt: u64,

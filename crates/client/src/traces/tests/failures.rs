@@ -1,4 +1,4 @@
-//! What spans say of calls that fail.
+//! Tests of the spans of calls that fail.
 
 use std::time::Duration;
 

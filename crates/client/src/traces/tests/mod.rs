@@ -1,4 +1,4 @@
-//! What spans there are, what is in them, and what calls and items carry, against a scripted server.
+//! Tests of the spans, of their content, and of what calls and items carry, against a scripted server.
 
 mod consumer;
 mod dequeue;
@@ -19,7 +19,7 @@ fn attribute(span: &SpanData, name: &str) -> String {
     found.map(|attribute| attribute.value.to_string()).unwrap_or_default()
 }
 
-/// What a span says of its operation: name, type, topic and number of members.
+/// Describes a span's operation: name, type, topic and number of members.
 fn operation(span: &SpanData) -> [String; 4] {
     assert_eq!(attribute(span, "messaging.system"), "forebay");
     ["operation.name", "operation.type", "destination.name", "batch.message_count"]
@@ -42,7 +42,7 @@ fn is_below(span: &SpanData, above: &SpanData) -> bool {
     own.trace_id() == other.trace_id() && span.parent_span_id == other.span_id()
 }
 
-/// What calls carried as `traceparent`.
+/// Values that calls carried as `traceparent`.
 fn carried(metadata: &[tonic::metadata::MetadataMap]) -> Vec<String> {
     let text = |call: &tonic::metadata::MetadataMap| {
         call.get(context::PARENT).map(|parent| parent.to_str().unwrap().to_owned()).unwrap_or_default()

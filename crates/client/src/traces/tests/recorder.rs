@@ -86,7 +86,7 @@ impl Guard {
         self.0.0.lock().unwrap().clone()
     }
 
-    /// Those of one operation.
+    /// Spans of one operation.
     pub(super) fn of(&self, operation: &str) -> Vec<SpanData> {
         let mut spans = self.spans();
         spans.retain(|span| span.name.split(' ').next() == Some(operation));

@@ -60,7 +60,7 @@ fn update_of(update: peer::UpdateItem) -> ItemUpdate {
     ItemUpdate { priority, schedule, metadata, ttl: ttl.map(Duration::from_micros) }
 }
 
-/// What another node is told.
+/// Results, as another node is told.
 pub fn response(results: Vec<Changed>) -> peer::ChangeItemsResponse {
     let result = |changed: Changed| match changed {
         Ok(state) => peer::ChangeItemResult { state: state_message(state).into(), refusal: None },
@@ -69,7 +69,7 @@ pub fn response(results: Vec<Changed>) -> peer::ChangeItemsResponse {
     peer::ChangeItemsResponse { results: results.into_iter().map(result).collect() }
 }
 
-/// What another node has told.
+/// Results, as another node has told.
 pub fn results(response: peer::ChangeItemsResponse) -> Vec<Changed> {
     let result = |result: peer::ChangeItemResult| match (state(result.state()), result.refusal) {
         (_, Some(why)) => Err(refusal::refusal(why)),

@@ -6,7 +6,7 @@ use forebay_types::{ItemId, Key, Seq, ShardId, Timestamp, TopicName};
 
 use crate::looks::topics::topic_name;
 
-/// What another node is told.
+/// Standing, as another node is told.
 pub fn standing_message(standing: Standing) -> peer::Standing {
     let Standing { shard, ready, leased, scheduled, dead, head_unknown, handed_over, waiting, .. } = standing;
     let (lease_consumer, lease_ends_at) = standing.next_lease.unzip();
@@ -28,7 +28,7 @@ pub fn standing_message(standing: Standing) -> peer::Standing {
     }
 }
 
-/// What another node has told.
+/// Standing, as another node has told.
 pub fn standing(message: peer::Standing) -> Standing {
     let at = |micros: Option<i64>| micros.map(Timestamp::from_micros);
     Standing {
