@@ -42,7 +42,7 @@ async fn settings_of_a_topic_are_put_shown_and_deleted() {
     // Also whoever mistypes the name is told.
     let nothing = server.run(&["topic", "delete", "never"]).await;
     assert!(nothing.stderr.contains("nothing was to be done"), "{}", nothing.stderr);
-    nothing.done();
+    assert_eq!(nothing.done(), "", "there is no topic to show");
 
     server.run(&["enqueue", "--topic", "mail", "x"]).await.done();
     let forced = ["topic", "delete", "mail", "--force"];

@@ -9,7 +9,7 @@ use forebay_client::v1::{NamespaceSettings, Pause};
 use super::{bulk::confirm, pauses, settings};
 use crate::{
     failure::Failure,
-    output::{Look, Style, Table},
+    output::{self, Format, One, Output, Style, Table},
 };
 
 /// Flags for items.
@@ -37,9 +37,15 @@ impl Force {
     }
 }
 
-/// Says that there was nothing to remove. `what`: of what.
-pub fn note_nothing(look: &Look, what: &str) {
-    look.note(&format!("{what} has no items, settings or pauses: nothing was to be done"));
+/// Prints the answer, or says that there was nothing to remove. `what`: of what.
+pub fn print(deleted: &impl One, was_there: bool, what: &str, format: &Format) -> Result<(), Failure> {
+    if !was_there {
+        format.look.note(&format!("{what} has no items, settings or pauses: nothing was to be done"));
+        if !matches!(format.output, Output::Json | Output::Jsonl) {
+            return Ok(());
+        }
+    }
+    output::print_one(deleted, format)
 }
 
 /// Returns the table of the removed settings and pauses, for people, with the operations that remove items.

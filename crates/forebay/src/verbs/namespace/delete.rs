@@ -54,11 +54,9 @@ impl Delete {
         let client = self.connection.client().await?;
         let deleted = self.delete(&client).await?;
         let kept = "these shards could not be told and still have its counts: repeat the command";
-        if deleted.namespace.is_none() {
-            removed::note_nothing(&self.format.look, &format!("namespace {namespace}"));
-        }
         output::note_shards(&self.format.look, kept, &deleted.uncounted_shards);
-        output::print_one(&deleted, &self.format)
+        let was_there = deleted.namespace.is_some();
+        removed::print(&deleted, was_there, &format!("namespace {namespace}"), &self.format)
     }
 }
 

@@ -54,10 +54,7 @@ impl Delete {
             dry_run: self.note.dry_run,
         };
         let deleted = client.ask(request).await?;
-        if deleted.topic.is_none() {
-            removed::note_nothing(&self.format.look, &format!("topic {topic}"));
-        }
-        output::print_one(&deleted, &self.format)
+        removed::print(&deleted, deleted.topic.is_some(), &format!("topic {topic}"), &self.format)
     }
 }
 

@@ -24,7 +24,7 @@ use super::{
 use crate::fake::{Life, Process};
 
 /// The program's own version of the schema.
-const KNOWN: u32 = 11;
+const KNOWN: u32 = 12;
 /// A call to a catalog that hangs fails after so long, as a connection does.
 const HANGS_FOR: Duration = Duration::from_secs(10);
 
