@@ -361,7 +361,7 @@ pub struct AskRequest {
     #[prost(bytes = "bytes", tag = "2")]
     pub request: ::prost::bytes::Bytes,
 }
-/// What a look saw, and what it takes to put the answers of all nodes together.
+/// Answer of a look, with all that it takes to put the answers of all nodes together.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AskResponse {
     /// The public answer.
