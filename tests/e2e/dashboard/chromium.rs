@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader},
+    path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -40,27 +41,38 @@ pub struct Chromium {
     _profile: TempDir,
 }
 
+/// Attempts to start a driver.
+const STARTS: u32 = 5;
+
+/// Starts a driver. Returns it and its port. `None`: it has ended. It takes a free port of IPv4 and then the
+/// same of IPv6, which another process may have.
+fn start_driver(program: &Path) -> Option<(Child, String)> {
+    let mut driver = Command::new(program)
+        .arg("--port=0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    // "ChromeDriver was started successfully on port 12345."
+    let said =
+        |line: String| Some(line.split_once("successfully on port ")?.1.trim_end_matches('.').to_owned());
+    let Some(port) = lines.find_map(|line| said(line.unwrap())) else {
+        driver.wait().unwrap();
+        return None;
+    };
+    std::thread::spawn(move || lines.for_each(drop));
+    Some((driver, port))
+}
+
 impl Chromium {
     /// Starts a browser.
     pub async fn start(looks: Looks) -> Self {
         let programs = browser().unwrap();
         let profile = tempfile::tempdir().unwrap();
-        let mut driver = Command::new(&programs.driver)
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        // "ChromeDriver was started successfully on port 12345."
-        let port = loop {
-            let line = lines.next().expect("the driver says its port").unwrap();
-            if let Some((_, rest)) = line.split_once("successfully on port ") {
-                break rest.trim_end_matches('.').to_owned();
-            }
-        };
-        std::thread::spawn(move || lines.for_each(drop));
+        let (driver, port) =
+            (0..STARTS).find_map(|_| start_driver(&programs.driver)).expect("a driver starts");
         let mut arguments = vec![
             "--headless=new".to_owned(),
             // Tests of a container run as root, where the sandbox can't.
