@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use tonic::transport::Channel;
+use tokio::time::{Instant, sleep};
+use tonic::{Code, transport::Channel};
 
 use crate::{
     check::check,
@@ -20,6 +21,10 @@ use crate::{
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
 /// The long poll of each dequeue.
 const WAIT: Duration = Duration::from_millis(500);
+/// An owner is sure of its shard again within this time.
+const SURE_WITHIN: Duration = Duration::from_secs(20);
+/// The pause before an owner that was not is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// Items of one dequeue and topic.
 const BATCH_ITEMS: u32 = 150;
 
@@ -63,9 +68,25 @@ pub async fn drain_and_check(history: &Arc<History>, channel: Channel) -> Counts
     );
     // Shown with --nocapture, as in `cargo xtask soak`.
     println!("drained within {:?}: {counts:?}", history.now() - begun);
-    let active = rpc.active_topics().await.unwrap();
+    let active = active_topics(&mut rpc).await;
     assert!(active.is_empty(), "topics have ready items although everything is acked: {active:?}");
     counts
+}
+
+/// The topics that have ready items. An owner that is not sure of its shard refuses to say, as its database may
+/// be slow for a moment.
+async fn active_topics(rpc: &mut Rpc<'_>) -> Vec<String> {
+    let deadline = Instant::now() + SURE_WITHIN;
+    loop {
+        match rpc.active_topics().await {
+            Ok(topics) => return topics,
+            Err(refused) => assert!(
+                refused.code() == Code::Unavailable && Instant::now() < deadline,
+                "the topics can't be asked for: {refused:?}"
+            ),
+        }
+        sleep(ASK_AGAIN).await;
+    }
 }
 
 /// How many items were accepted and are not known to be acked.
