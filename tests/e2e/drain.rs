@@ -73,8 +73,8 @@ pub async fn drain_and_check(history: &Arc<History>, channel: Channel) -> Counts
     counts
 }
 
-/// The topics that have ready items. An owner that is not sure of its shard refuses to say, as its database may
-/// be slow for a moment.
+/// The topics that have ready items. An owner that is not sure of its shard refuses to say,
+/// as its database may be slow for a moment.
 async fn active_topics(rpc: &mut Rpc<'_>) -> Vec<String> {
     let deadline = Instant::now() + SURE_WITHIN;
     loop {
