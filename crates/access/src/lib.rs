@@ -1,9 +1,5 @@
 //! Rights of callers. No I/O and no clock: texts and times come in, decisions come out.
-//!
-//! `token.rs` is the text that a caller shows. `grant.rs` and `scope.rs` are rights. `table.rs` holds all
-//! credentials that are valid, and finds who shows one. `needs.rs` lists what each call and page needs.
-//! `decide.rs` puts the two together. `tokens_file.rs` is the file that operators keep, and
-//! `rotate.rs` gives a token in it another secret. `toml_error.rs` says what is wrong with a file of TOML.
+#![doc = include_str!("../README.md")]
 
 mod base62;
 mod credential;

@@ -1,9 +1,5 @@
 //! Decisions of a node from the catalog: which nodes live, and which node should own which shard.
-//!
-//! Everything here is a value or a function of its arguments: no I/O, no tasks, no clock. Times are
-//! [`Monotonic`](forebay_types::Monotonic), as the observing node read them. So the simulation can run it.
-//!
-//! Nothing that is decided here must be right for data to be safe: the fence of a shard says who owns it.
+#![doc = include_str!("../README.md")]
 
 mod catalog_copy;
 mod grey;

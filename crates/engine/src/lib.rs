@@ -1,6 +1,5 @@
 //! The queue itself, in process: no protobuf, no SQL, and time and randomness as arguments.
-//!
-//! `docs/ARCHITECTURE.md` walks through every path.
+#![doc = include_str!("../README.md")]
 
 mod api;
 mod calls;

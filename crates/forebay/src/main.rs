@@ -1,4 +1,5 @@
 //! The `forebay` program: a node, the maintenance of its shards, and a command-line client.
+#![doc = include_str!("../README.md")]
 
 mod contexts;
 mod failure;

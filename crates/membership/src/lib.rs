@@ -1,13 +1,5 @@
-//! A node's part in a cluster with a catalog: it joins, says that it lives, and learns which shards it is to
-//! own.
-//!
-//! It does no I/O of its own, and starts no task elsewhere than with the engine's
-//! [`Tasks`](forebay_engine::Tasks). The catalog is behind [`Catalog`](forebay_store::Catalog), the way to
-//! other nodes behind [`ClusterLinks`], and the way to shards behind [`OpenShards`]. So the simulation can
-//! run it.
-//!
-//! Nothing here must be right for data to be safe: the fence of a shard says who owns it. What is decided
-//! here is who *should* own a shard, and how soon.
+//! A node's part in a cluster with a catalog.
+#![doc = include_str!("../README.md")]
 
 mod assign;
 mod begin;

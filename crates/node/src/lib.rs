@@ -1,4 +1,5 @@
 //! gRPC and HTTP in front of the engine, the configuration, and the order of start and stop.
+#![doc = include_str!("../README.md")]
 
 pub mod access;
 pub mod audit;

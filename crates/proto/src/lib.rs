@@ -1,7 +1,5 @@
-//! The gRPC interface of Forebay, generated from `proto/`. `docs/PROTOCOL.md` and `docs/ADMIN.md` say what
-//! each call means.
-//!
-//! The generated code is committed; `cargo xtask codegen` writes it after `proto/` changed.
+//! The gRPC interface of Forebay, generated from `proto/`.
+#![doc = include_str!("../README.md")]
 
 mod settings;
 pub mod time;

@@ -1,10 +1,5 @@
 //! One shard of Forebay, stored in MySQL, MariaDB or SQLite. No other crate contains SQL.
-//!
-//! Any process can observe a [`Shard`]. To write to it, a process takes it over and gets a [`Writer`]. Every
-//! batch must pass the fence. The store makes no decisions about items: the engine is the shard's only writer
-//! and decides which rows a batch changes.
-//!
-//! The [`Catalog`] of a cluster is a schema of its own. It makes no decisions either.
+#![doc = include_str!("../README.md")]
 
 mod batch;
 mod catalog;

@@ -1,5 +1,5 @@
-//! Tools that Forebay's tests share: the contract of the stores, a fake store and engines over it, database
-//! servers, a proxy that disturbs connections, certificates, the simulation.
+//! Tools that Forebay's tests share.
+#![doc = include_str!("../README.md")]
 
 pub mod certificates;
 pub mod contract;

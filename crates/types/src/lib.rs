@@ -1,4 +1,5 @@
 //! The vocabulary of Forebay: what every other crate names. No I/O, no async, no SQL, no protobuf.
+#![doc = include_str!("../README.md")]
 
 mod address;
 mod clock;

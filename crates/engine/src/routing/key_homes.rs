@@ -7,7 +7,7 @@
 //! of these shards knows of all these sets. [`KeyHomes::is_complete`] says when it is so, and what it leaves
 //! out where a shard does not answer.
 //!
-//! Nodes may learn of a new set at different times. docs/ARCHITECTURE.md says why that is harmless.
+//! Nodes may learn of a new set at different times. The crate's README.md says why that is harmless.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
