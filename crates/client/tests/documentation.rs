@@ -95,38 +95,54 @@ fn an_argument_of_a_log_line_is_an_ellipsis() {
 }
 
 #[test]
-fn the_architecture_names_files_and_functions_that_exist() {
-    let text = include_str!("../../../docs/ARCHITECTURE.md");
+fn the_pages_for_developers_name_files_and_functions_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."), &mut files);
-    // A file is written as `folder/file.rs`, a function in it as `folder/file.rs::function`.
+    collect(&root, "rs", &mut files);
+    let mut pages = Vec::new();
+    collect(&root.join("crates"), "md", &mut pages);
+    pages.retain(|(path, _)| path.ends_with("README.md"));
+    let architecture = root.join("docs/ARCHITECTURE.md");
+    let text = std::fs::read_to_string(&architecture).unwrap();
+    pages.push((architecture, text));
+
     let (mut seen, mut missing) = (0, Vec::new());
-    for quoted in text.split('`').skip(1).step_by(2) {
-        let (path, item) = quoted.split_once("::").unwrap_or((quoted, ""));
-        if !path.ends_with(".rs") || path.contains([' ', '{']) {
-            continue;
-        }
-        seen += 1;
-        let item = item.trim_end_matches("()").rsplit("::").next().unwrap_or_default();
-        let found = files.iter().filter(|(file, _)| file.ends_with(path)).any(|(_, source)| {
-            item.is_empty() || source.contains(&format!("fn {item}")) || source.contains(&format!(" {item} "))
-        });
-        if !found {
-            missing.push(quoted);
+    for (page, text) in &pages {
+        for quoted in text.split('`').skip(1).step_by(2) {
+            let Some((path, item)) = mention(quoted) else { continue };
+            seen += 1;
+            let found = files.iter().filter(|(file, _)| file.ends_with(path)).any(|(_, source)| {
+                item.is_empty()
+                    || source.contains(&format!("fn {item}"))
+                    || source.contains(&format!(" {item} "))
+            });
+            if !found {
+                missing.push(format!("{}: {quoted}", page.display()));
+            }
         }
     }
-    assert!(missing.is_empty(), "docs/ARCHITECTURE.md names what is not in the sources: {missing:#?}");
-    assert!(seen > 80, "only {seen} files were found in docs/ARCHITECTURE.md");
+    assert!(missing.is_empty(), "pages name what is not in the sources: {missing:#?}");
+    assert!(seen > 400, "only {seen} files were found in {} pages", pages.len());
 }
 
-/// Every Rust file below a folder, with its text.
-fn collect(folder: &Path, into: &mut Vec<(std::path::PathBuf, String)>) {
+/// The file and the function that a page names. A file is written as `folder/file.rs`, a function in it as
+/// `folder/file.rs::function`.
+fn mention(quoted: &str) -> Option<(&str, &str)> {
+    let (path, item) = quoted.split_once("::").unwrap_or((quoted, ""));
+    if !path.ends_with(".rs") || path.contains([' ', '{']) {
+        return None;
+    }
+    Some((path, item.trim_end_matches("()").rsplit("::").next().unwrap_or_default()))
+}
+
+/// Every file below a folder with this extension, with its text.
+fn collect(folder: &Path, extension: &str, into: &mut Vec<(std::path::PathBuf, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap_or_default();
         if path.is_dir() && name != "target" && name != ".git" {
-            collect(&path, into);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            collect(&path, extension, into);
+        } else if path.extension().is_some_and(|found| found == extension) {
             let text = std::fs::read_to_string(&path).unwrap();
             into.push((path, text));
         }
