@@ -100,6 +100,18 @@ impl Cluster {
         self.folder.path().join(format!("node{node}.log"))
     }
 
+    /// Gives node number `node` a catalog of its own at this URL, which has the shards that it lists.
+    pub async fn set_catalog(&self, node: usize, url: &str) {
+        let text = fs::read_to_string(self.config(node)).unwrap();
+        fs::write(self.config(node), format!("{text}\n[catalog]\nurl = \"{url}\"\n")).unwrap();
+        Node::run(&["migrate".into(), "--config".into(), self.config(node)]).await;
+    }
+
+    /// Starts node number `node`, which is refused. Returns what it says.
+    pub async fn refused(&self, node: usize) -> String {
+        Node::refused(&self.arguments(node)).await
+    }
+
     fn config(&self, node: usize) -> String {
         self.folder.path().join(format!("node{node}.toml")).display().to_string()
     }

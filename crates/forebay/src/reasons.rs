@@ -118,11 +118,11 @@ pub const REASONS: &[ReasonInfo] = &[
         advice: "make another such token first",
     },
     ReasonInfo {
-        reason: Reason::NoCatalog,
+        reason: Reason::CatalogTokensOff,
         code: "FAILED_PRECONDITION",
-        meaning: "the node has no catalog, in which policies, audit records and tokens are kept",
+        meaning: "the node accepts no tokens of its catalog",
         happened: "no",
-        advice: "configure a [catalog] (`forebay dev` has one)",
+        advice: "set `catalog_tokens = true` under [access]",
     },
     ReasonInfo {
         reason: Reason::WrongNamespace,

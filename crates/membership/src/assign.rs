@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_cluster::{Move, Reason, Surroundings, changes, plan};
+use forebay_cluster::{JOINER_WAITS, Move, Reason, Surroundings, changes, plan};
 use forebay_engine::{ShardSight, TaskName};
 use forebay_store::{CatalogShard, Sighting};
 use forebay_types::{NodeName, ShardId};
@@ -24,6 +24,10 @@ impl Member {
         let server = |shard: &CatalogShard| server_of.get(&shard.id).copied().unwrap_or_default().to_owned();
         let surroundings = Surroundings { server: &server, owners: &owners };
         let mut cluster = self.observer.view(view, &surroundings, now);
+        if self.setup.node.is_alone() {
+            // Nobody joins whom shards should be kept for.
+            cluster.now = now.plus(JOINER_WAITS);
+        }
         for (name, node) in cluster.nodes.iter_mut().filter(|(_, node)| !node.live) {
             if self.serves(name, &owners, sights) && !planted::on(Bug::CutOffFromCatalogIsDead) {
                 (node.live, node.late) = (true, true);

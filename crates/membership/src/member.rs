@@ -106,7 +106,9 @@ impl Membership {
         member.setup.node.report = member.report(&member.sights().await.unwrap_or_default());
         let (catalog, known) = (member.setup.catalog.clone(), member.copy.known());
         check_address(&*catalog, &member.setup.node, known).await?;
-        join(&*catalog, &member.setup.node).await?;
+        let nodes = member.copy.view().map(|view| view.nodes.as_slice()).unwrap_or_default();
+        let before = nodes.iter().find(|node| node.name == member.own);
+        join(&*catalog, &member.setup.node, before).await?;
         // Another node may have joined at the same moment.
         if let Err(error) = check_address(&*catalog, &member.setup.node, known).await {
             member.remove_row().await;

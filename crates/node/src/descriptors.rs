@@ -47,8 +47,8 @@ pub struct Asked {
     pub http: Option<usize>,
     /// Of other nodes.
     pub peer: Option<usize>,
-    /// There are other nodes that connect.
-    pub in_cluster: bool,
+    /// Other nodes can join the cluster, and connect.
+    pub has_peers: bool,
 }
 
 /// Raises the soft limit to the hard one. Returns the limit that holds then.
@@ -78,10 +78,10 @@ pub fn share(limit: usize, shards: &[ShardConfig], asked: Asked) -> ConnectionCa
     let cap =
         |asked: Option<usize>, left: usize, default: usize| asked.unwrap_or(default).min(left).max(PORT_MIN);
     let http = cap(asked.http, left / 8, HTTP_DEFAULT_MAX);
-    let peer = if asked.in_cluster { cap(asked.peer, left / 8, PEER_DEFAULT_MAX) } else { 0 };
+    let peer = if asked.has_peers { cap(asked.peer, left / 8, PEER_DEFAULT_MAX) } else { 0 };
     let grpc = cap(asked.grpc, left.saturating_sub(http + peer), GRPC_DEFAULT_MAX);
     tracing::info!(limit, kept_back, grpc, http, peer, "file descriptors shared out");
-    let of_nodes = if asked.in_cluster { asked.peer.unwrap_or(PORT_MIN) } else { 0 };
+    let of_nodes = if asked.has_peers { asked.peer.unwrap_or(PORT_MIN) } else { 0 };
     let of_clients = asked.grpc.unwrap_or(PORT_MIN) + asked.http.unwrap_or(PORT_MIN);
     let wanted = kept_back + of_clients + of_nodes;
     if wanted > limit {
@@ -124,8 +124,8 @@ mod tests {
         (1..=number).map(|id| ShardConfig { id: ShardId(id), url: url(id) }).collect()
     }
 
-    const ALONE: Asked = Asked { grpc: None, http: None, peer: None, in_cluster: false };
-    const IN_CLUSTER: Asked = Asked { in_cluster: true, ..ALONE };
+    const ALONE: Asked = Asked { grpc: None, http: None, peer: None, has_peers: false };
+    const IN_CLUSTER: Asked = Asked { has_peers: true, ..ALONE };
 
     #[test]
     fn the_shards_come_first() {
@@ -143,7 +143,7 @@ mod tests {
     fn many_descriptors_are_not_used_up_by_default() {
         let most = ConnectionCaps { grpc: GRPC_DEFAULT_MAX, http: HTTP_DEFAULT_MAX, peer: PEER_DEFAULT_MAX };
         assert_eq!(share(usize::MAX, &shards(2), IN_CLUSTER), most);
-        let asked = Asked { grpc: Some(20_000), http: Some(9), peer: Some(300), in_cluster: true };
+        let asked = Asked { grpc: Some(20_000), http: Some(9), peer: Some(300), has_peers: true };
         let caps = ConnectionCaps { grpc: 20_000, http: 9, peer: 300 };
         assert_eq!(share(1 << 20, &shards(2), asked), caps);
     }

@@ -27,10 +27,10 @@ pub struct Node {
     pub(crate) info: Arc<NodeInfo>,
     /// Keeps the flag and the health checks true to what is served.
     pub(crate) readiness: JoinHandle<()>,
-    /// Tasks that see to operations whose home shards it owns, and that follow policies without a cluster.
+    /// Tasks that see to operations whose home shards it owns, to history and to old records.
     pub(crate) tasks: Vec<JoinHandle<()>>,
-    /// The node's part in its cluster. `None`: it has a static list of shards.
-    pub(crate) member: Option<Member>,
+    /// The node's part in its cluster.
+    pub(crate) member: Member,
     /// Follows the files of the certificates.
     pub(crate) reloading: Reloading,
     /// Follows the file of tokens. `None`: there is no access control.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use forebay_proto::FILE_DESCRIPTOR_SET;
+use forebay_store::Catalog;
 use prost_reflect::DescriptorError;
 use tokio::net::TcpListener;
 
 use crate::{
     audit::Auditor,
-    cluster::Joining,
     config::Config,
     grpc::Calls,
     http::{
@@ -36,29 +36,29 @@ pub(crate) fn serve_http(
     listener: TcpListener,
     (info, audit): (Arc<NodeInfo>, Arc<Auditor>),
     calls: Calls,
-    member: Option<&Joining>,
+    catalog: Arc<dyn Catalog>,
 ) -> Result<HttpServing, HttpError> {
     let origins = Origins::new(&config.http_access.cors_origins);
     let connect = Connect::new(FILE_DESCRIPTOR_SET, calls, origins.clone())?;
     let proxies = Proxies::new(&config.http_access.trusted_proxies);
-    let keeper = keeper(config, (&info, audit), origins.clone(), member)?;
+    let keeper = keeper(config, (&info, audit), origins.clone(), catalog)?;
     let gate = Gate::new(hosts(config), origins, proxies, keeper);
     let (tls, header_timeout) = (info.certificates.http(), config.load.timeouts.handshake);
     Ok(http::serve(listener, tls, info, connect, gate, header_timeout))
 }
 
-/// Decides who may read pages. Nodes of a cluster know each other's sessions and forms; one that is alone has
-/// its own.
+/// Decides who may read pages. Nodes that share a secret know each other's cookies and forms; the only one of
+/// a cluster has its own, until it stops.
 fn keeper(
     config: &Config,
     (info, audit): (&NodeInfo, Arc<Auditor>),
     origins: Origins,
-    member: Option<&Joining>,
+    catalog: Arc<dyn Catalog>,
 ) -> Result<Keeper, NoRandomNumbers> {
     let own = random_bytes::<32>()?;
     let secret = config.peer_secrets.first().map_or(&own[..], |secret| secret.reveal().as_bytes());
     let cookies = Cookies::new(info.certificates.http().is_some(), info.http.port(), &[secret]);
-    let sessions = Sessions::new(member.map(Joining::catalog), info.clock.clone());
+    let sessions = Sessions::new(catalog, info.clock.clone());
     let forms = FormKey::new(&[secret]);
     Ok(Keeper::new((info.access.clone(), audit), sessions, cookies, forms, origins))
 }

@@ -139,38 +139,41 @@ fn named(shard: ShardId) -> String {
 /// Schemas that are migrated at a time: they may share a server, and rebuild tables there.
 const MIGRATIONS_AT_ONCE: usize = 4;
 
-/// Creates or upgrades the schemas of all shards. The first time, each shard is told its number and the
-/// random id of the cluster: `cluster`, or if that is not known the one that some shard has, or a new one.
-/// Returns the versions that were applied, or the failure, for each shard.
+/// Creates or upgrades the schemas of all shards. The first time, each shard is told its number and its
+/// cluster. Returns the versions that were applied, or the failure, for each shard.
 pub async fn migrate(
     shards: &[NumberedShard],
-    cluster: Option<ClusterId>,
-) -> Result<Vec<(ShardId, Result<Vec<u32>, MigrateError>)>, Vec<UnfitShard>> {
-    let (mut migrated, mut rest) = (Vec::new(), shards);
-    let cluster = match (cluster, shards) {
-        (Some(cluster), _) => cluster,
-        (None, [(id, first), others @ ..]) => {
-            // The first one decides for all, also where several migrations run: they wait for each other
-            // there.
-            let mut cluster = cluster_of(shards).await?;
-            let mut done = first.migrate(cluster).await;
-            if done.is_err()
-                && let Ok(Some(found)) = first.identity().await
-                && found.shard == *id
-                && found.cluster != cluster
-            {
-                cluster = found.cluster;
-                done = first.migrate(cluster).await;
-            }
-            migrated.push((*id, done));
-            rest = others;
-            cluster
-        }
-        (None, []) => return Ok(migrated),
+    cluster: ClusterId,
+) -> Vec<(ShardId, Result<Vec<u32>, MigrateError>)> {
+    let each = shards.iter().map(|(id, shard)| async move { (*id, shard.migrate(cluster).await) });
+    stream::iter(each).buffered(MIGRATIONS_AT_ONCE).collect().await
+}
+
+/// Checks that a schema is this shard of the cluster, or none yet. One that can't be asked passes, unless it
+/// must be the shard: `is_there`.
+pub(crate) async fn check_place(
+    (id, shard): &NumberedShard,
+    cluster: ClusterId,
+    is_there: bool,
+) -> Result<(), UnfitShard> {
+    let shard_is = |message: String| UnfitShard::Schema {
+        shard: *id,
+        error: StoreError::new(ErrorClass::Schema, message),
     };
-    let each = rest.iter().map(|(id, shard)| async move { (*id, shard.migrate(cluster).await) });
-    migrated.extend(stream::iter(each).buffered(MIGRATIONS_AT_ONCE).collect::<Vec<_>>().await);
-    Ok(migrated)
+    match shard.identity().await {
+        Ok(Some(found)) if found.cluster != cluster => Err(UnfitShard::OtherCluster {
+            shard: *id,
+            found: found.cluster,
+            first: CATALOG,
+            expected: cluster,
+        }),
+        Ok(Some(found)) if found.shard != *id => Err(shard_is(format!("the schema is {found}"))),
+        Ok(None) if is_there => Err(shard_is(
+            "it has another address in the catalog, and there is no shard at this one".to_owned(),
+        )),
+        Err(error) if is_there => Err(UnfitShard::Schema { shard: *id, error }),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// The cluster of these shards. A new one, if all were asked and none has one.
@@ -226,9 +229,9 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// `cluster`: the one that they must be of, if that is known.
-    pub fn new(cluster: Option<ClusterId>, allow_not_durable: bool) -> Self {
-        let known = KnownCluster(cluster.map(|cluster| (CATALOG, cluster)));
+    /// `cluster`: the one that they must be of.
+    pub fn new(cluster: ClusterId, allow_not_durable: bool) -> Self {
+        let known = KnownCluster(Some((CATALOG, cluster)));
         Self { allow_not_durable, cluster: Arc::new(Mutex::new(known)) }
     }
 

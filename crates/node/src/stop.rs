@@ -6,7 +6,7 @@ use forebay_membership::ClusterTask;
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
-use crate::node::Node;
+use crate::{cluster::Member, node::Node};
 
 /// Limit of the drain pause and the engine's stop together.
 const ENGINE_STOP_TIMEOUT: Duration = Duration::from_secs(21);
@@ -22,7 +22,7 @@ const SPANS_SEND_TIMEOUT: Duration = Duration::from_secs(1);
 /// Stops all nodes of a cluster. None hands its shards over to another one that is about to stop as well.
 pub async fn stop_all(mut nodes: Vec<Node>) -> Result<(), String> {
     if nodes.len() > 1 {
-        let members = nodes.iter_mut().filter_map(|node| node.member.as_mut()?.cluster.take());
+        let members = nodes.iter_mut().filter_map(|node| node.member.cluster.take());
         join_all(members.map(ClusterTask::leave_with_all)).await;
     }
     join_all(nodes.into_iter().map(stop)).await.into_iter().collect()
@@ -43,9 +43,9 @@ pub async fn stop(node: Node) -> Result<(), String> {
     // answers long polls empty, commits and answers what it accepted, and releases the shards.
     node.tasks.iter().for_each(JoinHandle::abort);
     let timeout = ENGINE_STOP_TIMEOUT.saturating_sub(node.drain);
-    let (cluster, peers) = node.member.map(|member| (member.cluster, member.peers)).unzip();
+    let Member { cluster, peers } = node.member;
     let stopped = async {
-        if let Some(cluster) = cluster.flatten() {
+        if let Some(cluster) = cluster {
             // The engine needs the rest to commit and answer.
             cluster.leave(timeout / 3).await;
         }

@@ -49,8 +49,8 @@ pub enum Reason {
     NotOwner,
     /// The node is stopping.
     NodeDraining,
-    /// The node has no catalog.
-    NoCatalog,
+    /// The node accepts no tokens of its catalog.
+    CatalogTokensOff,
     /// The catalog does not answer.
     CatalogUnavailable,
     /// It may or may not have happened.
@@ -121,7 +121,7 @@ impl Reason {
         Self::ShardUnavailable,
         Self::NotOwner,
         Self::NodeDraining,
-        Self::NoCatalog,
+        Self::CatalogTokensOff,
         Self::CatalogUnavailable,
         Self::OutcomeUnknown,
         Self::Unimplemented,
@@ -175,7 +175,7 @@ impl Reason {
             Self::ShardUnavailable => "SHARD_UNAVAILABLE",
             Self::NotOwner => "NOT_OWNER",
             Self::NodeDraining => "NODE_DRAINING",
-            Self::NoCatalog => "NO_CATALOG",
+            Self::CatalogTokensOff => "CATALOG_TOKENS_OFF",
             Self::CatalogUnavailable => "CATALOG_UNAVAILABLE",
             Self::OutcomeUnknown => "OUTCOME_UNKNOWN",
             Self::Unimplemented => "UNIMPLEMENTED",

@@ -88,14 +88,18 @@ async fn one_of_two_servers_is_stopped_for_a_while() {
     cluster.drain_and_check(&history, nodes).await;
 }
 
-/// Only one node loses its way. The other one, which has its own, takes the shards over.
+/// Two nodes that do not know each other, as each has a catalog of its own with the same shards, lose
+/// nothing. One loses its way to the shards. The other one, which has its own, takes them over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_alone_loses_its_way_to_the_shards_is_replaced() {
     let server = servers::shared(Kind::MariaDb).await;
     let urls = [server.fresh_url().await, server.fresh_url().await];
     let way = Proxy::of_url(&urls[0]).await;
     let cluster = Cluster::on(Backend::Server(Kind::MariaDb), &urls, 2).await;
-    cluster.write_config(0, &[way.through(&urls[0]), way.through(&urls[1])]);
+    for (node, urls) in [(0, [way.through(&urls[0]), way.through(&urls[1])]), (1, urls.clone())] {
+        cluster.write_config(node, &urls);
+        cluster.set_catalog(node, &server.fresh_url().await).await;
+    }
     let history = Arc::new(History::new());
     let first = cluster.start(0).await;
     let load = Load::start(&history, vec![first.channel()], 83);

@@ -97,6 +97,10 @@ async fn largest(nodes: &mut Vec<Node>) -> (Node, f64) {
 async fn candidates_race(kind: Kind, seed: u64) {
     let mut shards = Shards::new(kind).await;
     let cluster = Cluster::on(Backend::Server(kind), &shards.urls, 3 + ROUNDS as usize).await;
+    // Each has a catalog of its own, so that nothing but the shards keeps them apart.
+    for node in 0..3 + ROUNDS as usize {
+        cluster.set_catalog(node, &servers::shared(kind).await.fresh_url().await).await;
+    }
     let mut nodes = vec![cluster.start(0).await];
     nodes.extend([cluster.start_standby(1).await, cluster.start_standby(2).await]);
     let channels = |nodes: &[Node]| nodes.iter().map(Node::channel).collect::<Vec<_>>();

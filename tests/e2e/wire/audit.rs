@@ -14,7 +14,7 @@ use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, Value};
 use prost_types::method_options::IdempotencyLevel;
 use serde_json::json;
-use tonic::{Code, Request, Status, transport::Channel};
+use tonic::{Request, Status, transport::Channel};
 
 use super::{NAMESPACE, Refused, Wire, http1, item, raw};
 use crate::collector::{TRACE, parent};
@@ -46,7 +46,7 @@ async fn pause(wire: &Wire, namespace: &str, topic: &str, note: &str) {
 /// Whatever becomes of them. A new call that changes something is among them.
 #[tokio::test]
 async fn every_call_that_changes_something_is_written_down() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).unwrap();
     let service = pool.get_service_by_name("forebay.v1.AdminService").unwrap();
     let mut expected = Vec::new();
@@ -74,7 +74,7 @@ async fn every_call_that_changes_something_is_written_down() {
 
 #[tokio::test]
 async fn a_record_says_who_did_what_why_and_how_it_ended() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     pause(&wire, NAMESPACE, "mail", "a\u{1b}[31m\nmove\u{202e}").await;
     let operation_id = "0".repeat(32);
     let unknown = CancelOperationRequest { namespace: NAMESPACE.into(), operation_id: operation_id.clone() };
@@ -117,7 +117,7 @@ async fn a_record_says_who_did_what_why_and_how_it_ended() {
 /// One record a call. What is in the items is not in it.
 #[tokio::test]
 async fn who_looks_at_payloads_is_written_down() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let mut secret = item("mail");
     secret.payload = b"of-the-customer".to_vec().into();
     let item_id = wire.stored(vec![secret]).await.remove(0);
@@ -150,7 +150,7 @@ async fn who_looks_at_payloads_is_written_down() {
 
 #[tokio::test]
 async fn records_are_filtered_and_come_in_pages() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     for topic in ["a", "b", "c"] {
         pause(&wire, NAMESPACE, topic, "").await;
         pause(&wire, "other", topic, "").await;
@@ -199,7 +199,7 @@ async fn records_are_filtered_and_come_in_pages() {
 /// Over gRPC and over HTTP, and whether that trace is recorded or not. The log has it, too.
 #[tokio::test]
 async fn a_record_names_the_trace_of_its_call() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     pause(&wire, NAMESPACE, "none", "").await;
     let mut request = Request::new(PauseTopicRequest {
         namespace: NAMESPACE.into(),
@@ -219,18 +219,4 @@ async fn a_record_names_the_trace_of_its_call() {
     let log = fs::read_to_string(wire.folder.path().join("log")).unwrap();
     let line = log.lines().find(|line| line.contains("PauseTopic wire/grpc: done")).unwrap_or_default();
     assert!(line.contains(TRACE), "{line}");
-}
-
-/// There the log has them.
-#[tokio::test]
-async fn a_node_without_a_catalog_writes_calls_into_its_log() {
-    let wire = Wire::start().await;
-    let operation_id = "0".repeat(32);
-    let unknown = CancelOperationRequest { namespace: NAMESPACE.into(), operation_id };
-    admin(&wire).cancel_operation(unknown).await.unwrap_err();
-    let refused = Refused::call(list(&wire, of(NAMESPACE)).await);
-    refused.is(Code::FailedPrecondition, "NO_CATALOG", None);
-    let log = fs::read_to_string(wire.folder.path().join("log")).unwrap();
-    assert!(log.contains("CancelOperation wire/"), "{log}");
-    assert!(log.contains("OPERATION_NOT_FOUND"), "{log}");
 }

@@ -28,7 +28,7 @@ async fn namespace(wire: &Wire) -> Namespace {
 /// A call empties so many topics. Who repeats it takes the others, and the settings go with the last call.
 #[tokio::test]
 async fn a_namespace_of_many_topics_goes_bit_by_bit() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let settings = NamespaceSettings { retry_delay: Some(seconds(9)), ..Default::default() };
     let put = PutNamespaceRequest {
         namespace: NAMESPACE.into(),

@@ -1,12 +1,12 @@
 //! Counts of a namespace whose topics are forgotten.
 
 use forebay_proto::v1::{
-    Counts, DeleteNamespaceRequest, GetNamespaceRequest, GetNamespaceResponse, ListNamespacesRequest,
+    Counts, GetNamespaceRequest, GetNamespaceResponse, ListNamespacesRequest,
     admin_service_client::AdminServiceClient,
 };
-use tonic::{Code, Response, Status, transport::Channel};
+use tonic::{Response, Status, transport::Channel};
 
-use super::{NAMESPACE, Refused, Wire, item};
+use super::{NAMESPACE, Wire, item};
 
 /// Topics without items are forgotten at once.
 const SETTINGS: &str = "[engine]\nidle_topic_ms = 100\n";
@@ -50,8 +50,4 @@ async fn the_counts_of_a_namespace_stay_when_its_topics_are_forgotten() {
     let listed: Vec<_> = list.namespaces.iter().map(|it| (&*it.namespace, it.topic_count)).collect();
     assert_eq!((listed, list.uncounted_shards), (vec![(NAMESPACE, 0)], Vec::new()));
     assert_eq!(list.namespaces[0].counts.map(|counts| counts.acked), Some(12));
-
-    let delete = DeleteNamespaceRequest { namespace: NAMESPACE.into(), ..Default::default() };
-    let refused = Refused::call(admin(&wire).delete_namespace(delete).await);
-    refused.is(Code::FailedPrecondition, "NO_CATALOG", None);
 }

@@ -76,16 +76,6 @@ impl Wire {
         Self::with("").await
     }
 
-    /// As `forebay dev` has it: with a catalog for policies.
-    async fn dev() -> Self {
-        let folder = tempfile::Builder::new().prefix("forebay-wire-").tempdir().unwrap();
-        let (data, any) = (folder.path().join("data").display().to_string(), "127.0.0.1:0");
-        let arguments = ["dev", "--data-dir", &data, "--grpc", any, "--http", any].map(str::to_owned);
-        let node = Node::start(&arguments, &folder.path().join("log")).await;
-        let client = QueueServiceClient::new(node.channel());
-        Self { node, client, folder }
-    }
-
     /// With these sections beside `[node]` and the shards.
     async fn with(sections: &str) -> Self {
         Self::configured(sections, "", None).await

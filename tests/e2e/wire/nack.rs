@@ -67,7 +67,7 @@ async fn a_reason_that_is_too_long_is_cut() {
 /// Given, or set for the topic; and the caller is told.
 #[tokio::test]
 async fn a_delay_that_would_pass_the_expiry_is_cut() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let expiring = EnqueueItem { ttl: Some(seconds(4)), ..item("cut") };
     wire.stored(vec![expiring]).await;
     let got = wire.take_one("cut").await;

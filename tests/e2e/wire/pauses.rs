@@ -37,19 +37,9 @@ fn poll(topic: &str, wait: i64) -> DequeueRequest {
     DequeueRequest { namespace: NAMESPACE.into(), demands, wait: Some(seconds(wait)), ..Default::default() }
 }
 
-/// Where there is no catalog, the error says what is missing.
-#[tokio::test]
-async fn a_node_without_a_catalog_pauses_nothing() {
-    let wire = Wire::start().await;
-    let refused = Refused::call(pause(&wire, request("t", Side::Dequeue)).await);
-    refused.is(Code::FailedPrecondition, "NO_CATALOG", None);
-    wire.stored(vec![item("t")]).await;
-    assert_eq!(wire.client().dequeue(poll("t", 0)).await.unwrap().into_inner().items.len(), 1);
-}
-
 #[tokio::test]
 async fn each_wrong_value_is_named() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let refused = async |request| Refused::call(pause(&wire, request).await);
     let good = || request("t", Side::Dequeue);
     refused(PauseTopicRequest { namespace: String::new(), ..good() }).await.invalid("namespace");
@@ -67,7 +57,7 @@ async fn each_wrong_value_is_named() {
 
 #[tokio::test]
 async fn a_pause_is_felt_at_once_shown_and_ended() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     wire.stored(vec![item("t")]).await;
     let note = "the database moves".to_owned();
     let pauses = pause(&wire, PauseTopicRequest { note, ..request("t", Side::Dequeue) }).await.unwrap();
@@ -102,7 +92,7 @@ async fn a_pause_is_felt_at_once_shown_and_ended() {
 
 #[tokio::test]
 async fn a_pause_that_is_only_tried_changes_nothing() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let tried = PauseTopicRequest { dry_run: true, ..request("t", Side::Dequeue) };
     assert_eq!(pause(&wire, tried).await.unwrap().len(), 1, "what there would be");
     wire.stored(vec![item("t"), item("t")]).await;
@@ -124,7 +114,7 @@ async fn a_pause_that_is_only_tried_changes_nothing() {
 /// Also of a topic without items, which is nowhere else.
 #[tokio::test]
 async fn a_pause_ends_by_itself() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let begun = Instant::now();
     let end = SystemClock::default().wall().plus(Duration::from_secs(3)).as_micros();
     let nanos = i32::try_from(end % 1_000_000).unwrap() * 1_000;

@@ -30,7 +30,7 @@ fn the_calls_that_make_something_take_an_id() {
 
 #[tokio::test]
 async fn settings_and_pauses_are_the_same_when_a_call_is_repeated() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     wire.stored(vec![item("mail")]).await;
     let put = PutTopicRequest {
         namespace: NAMESPACE.into(),
@@ -68,7 +68,7 @@ async fn settings_and_pauses_are_the_same_when_a_call_is_repeated() {
 
 #[tokio::test]
 async fn an_item_is_changed_and_cancelled_again() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let ids = wire.stored(vec![item("mail"), item("mail")]).await;
     let update = UpdateItemRequest {
         namespace: NAMESPACE.into(),
@@ -89,7 +89,7 @@ async fn an_item_is_changed_and_cancelled_again() {
 
 #[tokio::test]
 async fn an_operation_is_begun_once_and_may_be_ended_again() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     wire.stored((0..500).map(|_| item("mail")).collect()).await;
     let start = StartOperationRequest {
         namespace: NAMESPACE.into(),

@@ -124,7 +124,7 @@ async fn what_is_due_soon_counts_as_ready() {
 
 #[tokio::test]
 async fn a_topic_that_is_paused_asks_for_nobody() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let client = &mut Client::new(wire.node.channel());
     wire.stored(vec![item("t"), item("t")]).await;
     let taken = wire.take_one("t").await;

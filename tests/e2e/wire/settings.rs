@@ -71,17 +71,8 @@ async fn namespace(wire: &Wire, name: &str) -> Result<Namespace, Status> {
 }
 
 #[tokio::test]
-async fn a_node_without_a_catalog_sets_nothing() {
-    let wire = Wire::start().await;
-    let refused = Refused::call(set(&wire, put("t", 0, retry(5))).await);
-    refused.is(Code::FailedPrecondition, "NO_CATALOG", None);
-    wire.stored(vec![item("t")]).await;
-    assert_eq!(namespace(&wire, NAMESPACE).await.unwrap().ready_count, 1, "and shows what it has");
-}
-
-#[tokio::test]
 async fn each_wrong_value_is_named() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let refused = async |request| Refused::call(set(&wire, request).await);
     let with = |settings| put("t", 0, settings);
     refused(PutTopicRequest { namespace: String::new(), ..with(retry(1)) }).await.invalid("namespace");
@@ -100,7 +91,7 @@ async fn each_wrong_value_is_named() {
 /// harm.
 #[tokio::test]
 async fn settings_have_a_version() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let tried = set(&wire, PutTopicRequest { dry_run: true, ..put("t", 0, retry(5)) }).await.unwrap();
     assert_eq!((tried.version, tried.settings), (0, Some(retry(5))));
     let first = set(&wire, put("t", 0, retry(5))).await.unwrap();
@@ -136,7 +127,7 @@ async fn settings_have_a_version() {
 /// The topic's settings go first, then those of its namespace. What a caller names goes before both.
 #[tokio::test]
 async fn settings_count_for_items() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let day = |days: i64| Some(seconds(days * 86_400));
     let of_namespace = NamespaceSettings {
         default_lease: Some(seconds(100)),
@@ -186,7 +177,7 @@ async fn settings_count_for_items() {
 /// The window that is set counts for keys that are remembered already.
 #[tokio::test]
 async fn a_window_of_a_namespace_counts_for_keys() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let keyed = || EnqueueItem { dedupe_key: "k".into(), ..item("t") };
     let first = wire.stored(vec![keyed()]).await.remove(0);
     let again = wire.enqueue(vec![keyed()]).await.unwrap().remove(0);
@@ -206,7 +197,7 @@ async fn a_window_of_a_namespace_counts_for_keys() {
 
 #[tokio::test]
 async fn a_topic_with_items_is_not_deleted() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let delete = |dry_run| DeleteTopicRequest {
         namespace: NAMESPACE.into(),
         topic: "t".into(),
@@ -236,7 +227,7 @@ async fn a_topic_with_items_is_not_deleted() {
 
 #[tokio::test]
 async fn namespaces_are_summed_up_listed_and_deleted() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     Refused::call(namespace(&wire, "none").await).is(Code::NotFound, "NAMESPACE_NOT_FOUND", None);
     wire.stored(vec![item("a"), item("b"), item("b")]).await;
     take(&wire, "b").await;
@@ -285,7 +276,7 @@ async fn namespaces_are_summed_up_listed_and_deleted() {
 /// Items of all states go by operations, which a repeated call does not begin anew.
 #[tokio::test]
 async fn a_topic_and_a_namespace_go_with_their_items() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let until_gone = async |topic: &str| {
         let begun = tokio::time::Instant::now();
         let request = || GetTopicRequest { namespace: NAMESPACE.into(), topic: topic.into() };

@@ -35,7 +35,7 @@ fn document(entries: Vec<SettingsEntry>) -> ApplySettingsRequest {
 
 #[tokio::test]
 async fn a_document_is_applied_whole_or_not_at_all() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let three = vec![entry("club", "", 2), entry("shop", "mail", 3), entry("shop", "sms", 4)];
     let tried = ApplySettingsRequest { dry_run: true, ..document(three.clone()) };
     assert_eq!(apply(&wire, tried).await.unwrap().differences.len(), 3);
@@ -65,7 +65,7 @@ async fn a_document_is_applied_whole_or_not_at_all() {
 
 #[tokio::test]
 async fn a_document_names_the_version_that_it_was_compared_with() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let none = export(&wire, all()).await.unwrap().version;
     let from = |version, attempts| ApplySettingsRequest {
         version: Some(version),
@@ -99,7 +99,7 @@ async fn a_document_names_the_version_that_it_was_compared_with() {
 
 #[tokio::test]
 async fn a_document_comes_in_pages() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let entries: Vec<_> = (10..35).map(|number| entry("shop", &format!("t{number}"), number)).collect();
     apply(&wire, document(entries.clone())).await.unwrap();
     let (mut found, mut page_token) = (Vec::new(), String::new());
@@ -120,7 +120,7 @@ async fn a_document_comes_in_pages() {
 
 #[tokio::test]
 async fn each_wrong_value_of_a_document_is_named() {
-    let wire = Wire::dev().await;
+    let wire = Wire::start().await;
     let refused = async |request| Refused::call(apply(&wire, request).await);
     let window = NamespaceSettings { dedupe_window: Some(seconds(60)), ..Default::default() };
     let of_topic = SettingsEntry { settings: Some(window), ..entry("shop", "mail", 0) };
@@ -137,11 +137,4 @@ async fn each_wrong_value_of_a_document_is_named() {
     assert!(export(&wire, all()).await.unwrap().entries.is_empty());
     let too_many = (0..2_001).map(|number| entry(&format!("n{}", number / 500), &format!("t{number}"), 1));
     refused(document(too_many.collect())).await.is(Code::InvalidArgument, "TOO_LARGE", Some("entries"));
-}
-
-#[tokio::test]
-async fn a_node_without_a_catalog_has_no_document() {
-    let wire = Wire::start().await;
-    Refused::call(export(&wire, all()).await).is(Code::FailedPrecondition, "NO_CATALOG", None);
-    Refused::call(apply(&wire, document(vec![])).await).is(Code::FailedPrecondition, "NO_CATALOG", None);
 }

@@ -36,6 +36,8 @@ pub(crate) struct Health {
     lost_since: Option<Monotonic>,
     /// The address of the owner that is waited for.
     waits_for: Option<String>,
+    /// The log has that this node waits for it.
+    wait_was_said: bool,
     /// Warnings for operators about the server's settings.
     concerns: Vec<String>,
     /// Its losses, as take-overs of this node found.
@@ -62,6 +64,7 @@ impl Health {
             owned_since: None,
             lost_since: None,
             waits_for: None,
+            wait_was_said: false,
             concerns: Vec::new(),
             losses: Vec::new(),
             was_merged: true,
@@ -80,7 +83,7 @@ impl Health {
             tracing::warn!(shard.id = id.0, "shard {id} ({server}) is owned again after {after:.1?}");
         }
         self.owned_since = Some(moment);
-        self.waits_for = None;
+        (self.waits_for, self.wait_was_said) = (None, false);
         self.last_error.clear();
         self.answers(at);
     }
@@ -117,10 +120,12 @@ impl Health {
     /// Another node owns the shard. `wanted`: this one is to own it.
     pub fn waits_for(&mut self, owner: String, wanted: bool, at: Monotonic) {
         self.answers(at);
-        if owner.is_empty() || self.waits_for.as_ref() == Some(&owner) {
+        if owner.is_empty() {
             return;
         }
-        if wanted {
+        let said = self.wait_was_said && self.waits_for.as_ref() == Some(&owner);
+        self.wait_was_said = wanted || said;
+        if wanted && !said {
             let Self { id, server, .. } = &*self;
             tracing::info!(
                 shard.id = id.0,

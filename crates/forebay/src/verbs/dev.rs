@@ -7,17 +7,11 @@ use std::{
 };
 
 use clap::Args;
-use forebay_node::{
-    cluster,
-    config::Config,
-    policies,
-    shards::{self, NumberedShard},
-};
-use forebay_types::ClusterId;
+use forebay_node::{cluster, config::Config, shards};
 
 use super::{
     demo::Demo,
-    dev_nodes::{Addresses, CATALOG, configure},
+    dev_nodes::{Addresses, configure},
     dev_token,
     run::{self, ShutdownSignals},
 };
@@ -63,26 +57,21 @@ impl Dev {
             .mode(0o700)
             .create(folder)
             .map_err(|error| Failure::new(format!("cannot create {}: {error}", folder.display())))?;
+        // The catalog has the shards' addresses, from wherever the command is run.
+        let folder = &folder.canonicalize()?;
         let shards = self.shards.max(highest_shard(folder)?).max(self.nodes.into());
         let given = [("grpc", self.grpc), ("http", self.http)];
         let flags = given.into_iter().filter_map(|(key, text)| Some((key, toml::Value::String(text?))));
         // Where others reach the node, it asks for a token.
         let flags = flags.chain([("insecure", true.into())]);
-        let mut config = Config::embedded(folder, shards, flags.collect())?;
+        let config = Config::embedded(folder, shards, flags.collect())?;
         log::start(&config)?;
         let tokens = dev_token::tokens_file(folder, &config)?;
         let mut configs = match self.nodes {
-            1 => {
-                let shards = shards::open(&config).map_err(Failure::from_all)?;
-                migrate(folder, &shards, None).await?;
-                // The catalog that several nodes would have: here it keeps policies alone.
-                let catalog = folder.join(CATALOG);
-                policies::migrate(&catalog, &shards).await.map_err(Failure::from_display)?;
-                config.policies_file = Some(catalog);
-                vec![config]
-            }
-            nodes => cluster(folder, &config, shards, nodes).await?,
+            1 => vec![config],
+            nodes => several(folder, &config, shards, nodes)?,
         };
+        migrate(folder, &configs[0]).await?;
         for config in &mut configs {
             tokens.iter().for_each(|path| config.set_tokens_file(path.clone()));
         }
@@ -106,25 +95,19 @@ impl Dev {
 }
 
 /// The configurations of several nodes, with a catalog and shards in the folder.
-async fn cluster(folder: &Path, first: &Config, shards: u32, nodes: u16) -> Result<Vec<Config>, Failure> {
+fn several(folder: &Path, first: &Config, shards: u32, nodes: u16) -> Result<Vec<Config>, Failure> {
     let parse = |text: &str| {
         text.parse().map_err(|_| Failure::new(format!("{text} must be an IP address and a port here")))
     };
     let first = Addresses { grpc: parse(&first.grpc)?, http: parse(&first.http)? };
-    let configs = configure(folder, shards, nodes, &first)?;
-    if let [config, ..] = configs.as_slice()
-        && let Some(catalog) = &config.catalog
-    {
-        let migrated = cluster::migrate(config, catalog).await.map_err(Failure::from_display)?;
-        let shards = shards::open_these(config, &migrated.shards).map_err(Failure::from_all)?;
-        migrate(folder, &shards, Some(migrated.cluster)).await?;
-    }
-    Ok(configs)
+    configure(folder, shards, nodes, &first)
 }
 
-/// Brings the shards' schemas up to date.
-async fn migrate(folder: &Path, shards: &[NumberedShard], cluster: Option<ClusterId>) -> Result<(), Failure> {
-    for (id, migrated) in shards::migrate(shards, cluster).await.map_err(Failure::from_all)? {
+/// Makes the catalog and the shards, or brings them up to date.
+async fn migrate(folder: &Path, config: &Config) -> Result<(), Failure> {
+    let cluster = cluster::migrate(config).await.map_err(Failure::from_display)?;
+    let shards = shards::open_these(config, &cluster.shards).map_err(Failure::from_all)?;
+    for (id, migrated) in shards::migrate(&shards, cluster.cluster).await {
         let failed = |error| Failure::new(format!("shard {id} in {}: {error}", folder.display()));
         migrated.map_err(failed)?;
     }

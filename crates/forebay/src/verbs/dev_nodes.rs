@@ -19,7 +19,7 @@ use crate::failure::Failure;
 const PORTS_APART: u16 = 10;
 
 /// The file of the catalog.
-pub const CATALOG: &str = "catalog.db";
+const CATALOG: &str = "catalog.db";
 /// The file of the secret that the nodes share.
 const SECRET: &str = "peer_secret";
 
@@ -34,10 +34,9 @@ pub struct Addresses {
 /// Writes a configuration file for each node, and reads them. They are files so that the verbs of operators
 /// can be tried with them.
 pub fn configure(folder: &Path, shards: u32, nodes: u16, first: &Addresses) -> Result<Vec<Config>, Failure> {
-    let folder = folder.canonicalize()?;
     write_secret(&folder.join(SECRET))?;
     let configure_one = |index| {
-        let (file, flags) = write(&folder, shards, index, first)?;
+        let (file, flags) = write(folder, shards, index, first)?;
         Ok(Config::load(&file, flags)?)
     };
     (0..nodes).map(configure_one).collect()

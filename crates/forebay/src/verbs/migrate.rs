@@ -23,30 +23,26 @@ pub struct Migrate {
 }
 
 impl Migrate {
-    /// Creates or upgrades the schemas of the catalog, if there is one, and of every shard. Shards that the
+    /// Creates or upgrades the schemas of the catalog and of every shard. Shards that the
     /// configuration lists come into the catalog. If one shard fails, the others are still migrated.
     pub async fn run(self) -> Result<(), Failure> {
         let config = Config::load(&self.config, Vec::new())?;
         log::start(&config)?;
-        let mut listed = config.shards.clone();
-        let mut of_catalog = None;
-        if let Some(url) = &config.catalog {
-            let migrated =
-                cluster::migrate(&config, url).await.map_err(|error| Failure::new(error.to_string()))?;
-            writeln!(std::io::stdout().lock(), "catalog: {}", done(&migrated.applied))?;
-            for shard in &migrated.added {
-                writeln!(std::io::stdout().lock(), "shard {}: added to the catalog", shard.id)?;
+        let cluster = cluster::migrate(&config).await.map_err(Failure::from_display)?;
+        writeln!(std::io::stdout().lock(), "catalog: {}", done(&cluster.applied))?;
+        for (ids, what) in
+            [(&cluster.added, "added to the catalog"), (&cluster.moved, "its address has changed")]
+        {
+            for id in ids {
+                writeln!(std::io::stdout().lock(), "shard {id}: {what}")?;
             }
-            (listed, of_catalog) = (migrated.shards, Some(migrated.cluster));
-        } else if self.catalog {
-            return Err(Failure::new("no [catalog] is configured".to_owned()));
         }
         if self.catalog {
             return Ok(());
         }
         let mut failures = Vec::new();
-        let shards = shards::open_these(&config, &listed).map_err(Failure::from_all)?;
-        for (id, migrated) in shards::migrate(&shards, of_catalog).await.map_err(Failure::from_all)? {
+        let shards = shards::open_these(&config, &cluster.shards).map_err(Failure::from_all)?;
+        for (id, migrated) in shards::migrate(&shards, cluster.cluster).await {
             let line = match migrated {
                 Ok(applied) => format!("shard {id}: {}", done(&applied)),
                 Err(error) => {

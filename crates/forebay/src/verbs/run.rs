@@ -57,10 +57,9 @@ pub async fn run(
     serve: impl AsyncFnOnce(&[Node], &mut ShutdownSignals) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     // A node may have to wait for its catalog. It owns nothing before it has joined the cluster.
-    let waits = configs.iter().any(|config| config.catalog.is_some());
     let nodes = tokio::select! {
         nodes = try_join_all(configs.into_iter().map(start::start)) => nodes.map_err(Failure::from_display)?,
-        () = signals.wait(), if waits => return Ok(()),
+        () = signals.wait() => return Ok(()),
     };
     let ready = tokio::select! {
         _ = join_all(nodes.iter().map(Node::ready)) => true,

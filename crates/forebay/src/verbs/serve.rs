@@ -13,7 +13,7 @@ use crate::{failure::Failure, log};
 #[command(after_help = "\
 Examples:
   forebay serve --config forebay.toml
-  forebay serve --config forebay.toml --grpc 0.0.0.0:7420 --advertise queue1:7420")]
+  forebay serve --config forebay.toml --grpc 0.0.0.0:7420 --advertise queue1:7422")]
 pub struct Serve {
     /// The configuration file
     #[arg(long, env = "FOREBAY_CONFIG", default_value = "forebay.toml", value_name = "FILE")]

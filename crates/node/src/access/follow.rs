@@ -56,12 +56,12 @@ impl Writer {
     /// Reads the file and the catalog for the first time. Waits until the catalog answers.
     pub async fn begin(
         settings: AccessSettings,
-        catalog: Option<Arc<dyn Catalog>>,
+        catalog: Arc<dyn Catalog>,
         clock: &Arc<dyn Clock>,
     ) -> Result<Self, AccessError> {
         let (used, mut follows) = (Used::default(), None);
         let file = FileTokens::begin(settings)?;
-        if let Some(catalog) = catalog.filter(|_| file.settings.catalog_tokens) {
+        if file.settings.catalog_tokens {
             let (sources, clock) = (file.sources.clone(), clock.clone());
             let tokens = CatalogTokens::begin(catalog.clone(), clock.clone(), sources, used.clone()).await?;
             first_token(&file.settings, &*catalog, &*clock).await?;
@@ -86,9 +86,9 @@ impl Writer {
     }
 
     /// Changes tokens in the catalog. `None`: its tokens are not accepted.
-    pub fn book(&self, catalog: Option<Arc<dyn Catalog>>, clock: &Arc<dyn Clock>) -> Option<TokenBook> {
+    pub fn book(&self, catalog: Arc<dyn Catalog>, clock: &Arc<dyn Clock>) -> Option<TokenBook> {
         let (look, told) = self.catalog.as_ref()?.handles();
-        Some(TokenBook { catalog: catalog?, look, told, clock: clock.clone(), turns: Turns::default() })
+        Some(TokenBook { catalog, look, told, clock: clock.clone(), turns: Turns::default() })
     }
 }
 

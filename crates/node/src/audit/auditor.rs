@@ -28,8 +28,8 @@ pub(super) const END_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Auditor {
     /// Which calls.
     pub(super) methods: Methods,
-    /// Where they are kept. `None`: the node has no catalog, and they are in the log alone.
-    catalog: Option<Arc<dyn Catalog>>,
+    /// Where they are kept.
+    catalog: Arc<dyn Catalog>,
     /// The name of the node.
     node: String,
     /// When calls are made.
@@ -53,7 +53,7 @@ pub struct AuditedCall {
 impl Auditor {
     /// Writes calls into this catalog, and into the log.
     pub fn new(
-        catalog: Option<Arc<dyn Catalog>>,
+        catalog: Arc<dyn Catalog>,
         node: &str,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, DescriptorError> {
@@ -160,7 +160,7 @@ impl Auditor {
 
     /// Adds a record. The write goes on if the caller goes away, and keeps its place until then.
     pub(super) async fn add(&self, record: &AuditRecord, place: Place) -> Result<Place, Refusal> {
-        let Some(catalog) = self.catalog.clone() else { return Ok(place) };
+        let catalog = self.catalog.clone();
         let record = record.clone();
         let write = tokio::spawn(async move {
             let written = tokio::time::timeout(CATALOG_TIMEOUT, catalog.add_audit(&record)).await;
@@ -212,7 +212,7 @@ impl AuditedCall {
         });
         let (catalog, place) = (self.auditor.catalog.clone(), self.place.take());
         async move {
-            let Some(((id, end), catalog)) = ended.zip(catalog) else { return };
+            let Some((id, end)) = ended else { return };
             let write = tokio::spawn(async move {
                 match tokio::time::timeout(CATALOG_TIMEOUT, catalog.end_audit(id, &end)).await {
                     Ok(Ok(_)) => {}
@@ -268,7 +268,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
         catalog.migrate(ClusterId::default()).await.unwrap();
-        let auditor = Auditor::new(Some(catalog.clone()), "node1", Arc::new(SystemClock::default())).unwrap();
+        let auditor = Auditor::new(catalog.clone(), "node1", Arc::new(SystemClock::default())).unwrap();
         let who = Authenticated::of_grants(&["*:all"]);
         let read = async || {
             let query = AuditQuery {

@@ -127,7 +127,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
         catalog.migrate(ClusterId::default()).await.unwrap();
-        let auditor = Auditor::new(Some(catalog.clone()), "node1", Arc::new(SystemClock::default())).unwrap();
+        let auditor = Auditor::new(catalog.clone(), "node1", Arc::new(SystemClock::default())).unwrap();
         let who = Authenticated::of_grants(&["a:all"]);
         let refusal = Refusal::new(Reason::WrongNamespace, "no");
         let peer = "192.0.2.7:5";

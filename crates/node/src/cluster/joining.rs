@@ -1,11 +1,12 @@
-//! A node that is about to join its cluster: first its port for other nodes, last its name in the catalog.
+//! A node that is about to join its cluster: first its port for other nodes, if any may join; last its name
+//! in the catalog.
 
 use std::{net::SocketAddr, sync::Arc};
 
 use forebay_engine::Engine;
 use forebay_membership::{Begun, ClusterState, ClusterTask, Followed, JoinError, Membership};
 use forebay_store::{Catalog, CatalogNode, NodeReport};
-use forebay_types::{Clock, Incarnation, SystemClock};
+use forebay_types::{Clock, ClusterId, Incarnation, SystemClock};
 use tokio::sync::{Notify, watch};
 
 use super::Operator;
@@ -43,8 +44,8 @@ pub enum JoiningError {
 pub(crate) struct Member {
     /// Learns which shards the node is to own. `None`: the node has left.
     pub cluster: Option<ClusterTask>,
-    /// Serves other nodes.
-    pub peers: PeerServing,
+    /// Serves other nodes. `None`: this one is the only one.
+    pub peers: Option<PeerServing>,
 }
 
 /// A node that is about to join its cluster.
@@ -57,8 +58,8 @@ pub(crate) struct Joining {
     pub links: Arc<PeerLinks>,
     /// Credentials of calls between nodes.
     credentials: Credentials,
-    /// The port for other nodes.
-    incoming: Incoming,
+    /// The port for other nodes. `None`: this one is the only one.
+    incoming: Option<Incoming>,
     /// Receives what the rest of the node is to know of the cluster.
     pub state: watch::Sender<Arc<ClusterState>>,
     /// Notified when the catalog has changed.
@@ -70,8 +71,8 @@ pub(crate) struct Joining {
 }
 
 impl Joining {
-    /// Takes the port for other nodes, with a bound of its connections, and with TLS if there is a
-    /// certificate for it.
+    /// Takes the port for other nodes, if any may join, with a bound of its connections, and with TLS if
+    /// there is a certificate for it. The only node of a cluster has one address: that for clients.
     pub async fn listen(
         config: &Config,
         begun: Begun,
@@ -79,12 +80,18 @@ impl Joining {
         clients_address: &str,
         http: SocketAddr,
     ) -> Result<Self, JoiningError> {
-        let (listener, bound) = listen(&config.peer, "node.peer").await?;
-        let source = tls.clone();
-        let source =
-            source.map(|live| Source::new(live, |tls| (tls.server.clone(), Some(tls.nodes.clone()))));
-        let beginning = Beginning { tls: source, http2: true, limit: config.load.timeouts.handshake };
-        let incoming = Incoming(Listener::new(listener, places, beginning));
+        let (incoming, peer_address) = match config.is_alone() {
+            true => (None, clients_address.to_owned()),
+            false => {
+                let (listener, bound) = listen(&config.peer, "node.peer").await?;
+                let source = tls.clone();
+                let source =
+                    source.map(|live| Source::new(live, |tls| (tls.server.clone(), Some(tls.nodes.clone()))));
+                let beginning = Beginning { tls: source, http2: true, limit: config.load.timeouts.handshake };
+                let incoming = Incoming(Listener::new(listener, places, beginning));
+                (Some(incoming), config.advertise.clone().unwrap_or_else(|| reachable(bound)))
+            }
+        };
         let host_name = host_name();
         let name = match &config.name {
             Some(name) => name.clone(),
@@ -94,7 +101,7 @@ impl Joining {
         let node = CatalogNode {
             name,
             incarnation: Incarnation(incarnation),
-            peer_address: config.advertise.clone().unwrap_or_else(|| reachable(bound)),
+            peer_address,
             clients_address: clients_address.to_owned(),
             http_address: reachable(http),
             release: env!("CARGO_PKG_VERSION").to_owned(),
@@ -134,10 +141,15 @@ impl Joining {
             catalog: self.begun.catalog.clone(),
             look: self.catalog_changed.clone(),
             told: self.policies_told.subscribe(),
-            others: Some((self.links.clone(), self.state.subscribe())),
+            others: (self.links.clone(), self.state.subscribe()),
             clock,
             turns: Turns::default(),
         }
+    }
+
+    /// The cluster.
+    pub const fn cluster(&self) -> ClusterId {
+        self.begun.cluster
     }
 
     /// The catalog of the cluster.
@@ -166,7 +178,8 @@ impl Joining {
             history,
         } = self;
         let changed = catalog_changed.clone();
-        let peers = peers::serve(incoming, engine.clone(), credentials, changed, history, traces);
+        let peers = incoming
+            .map(|incoming| peers::serve(incoming, engine.clone(), credentials, changed, history, traces));
         let Begun { catalog, copy, .. } = begun;
         let tasks = Arc::new(());
         let membership = Membership {

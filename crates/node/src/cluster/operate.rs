@@ -18,9 +18,6 @@ pub(super) const TRIES_MAX: u32 = 10;
 /// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum OperateError {
-    /// There is no catalog.
-    #[error("no [catalog] is configured: a node with a static list of shards owns all of them")]
-    NoCatalog,
     /// The catalog failed.
     #[error("the catalog: {0}")]
     Catalog(#[from] StoreError),
@@ -48,8 +45,7 @@ pub enum OperateError {
 }
 
 pub(super) fn open(config: &Config) -> Result<Arc<dyn Catalog>, OperateError> {
-    let url = config.catalog.as_ref().ok_or(OperateError::NoCatalog)?;
-    Ok(open_catalog(url, &shards::mysql_options(config))?)
+    Ok(open_catalog(&config.catalog, &shards::mysql_options(config))?)
 }
 
 fn known(changes: &CatalogChanges, name: &NodeName) -> Result<(), OperateError> {

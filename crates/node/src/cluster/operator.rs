@@ -99,7 +99,6 @@ fn refusal(error: &ShardsError) -> Refusal {
             return Refusal::field("url", message);
         }
         ShardsError::Operate(OperateError::Name(_)) => return Refusal::field("node", message),
-        ShardsError::Operate(OperateError::NoCatalog) | ShardsError::NoCatalogSchema => Reason::NoCatalog,
         // Tokens are changed elsewhere.
         ShardsError::Operate(
             OperateError::Catalog(_)
@@ -107,6 +106,7 @@ fn refusal(error: &ShardsError) -> Refusal {
             | OperateError::Access(_)
             | OperateError::TooManyTokens,
         )
+        | ShardsError::NoCatalogSchema
         | ShardsError::Catalog(CatalogError::Store(_) | CatalogError::Stale) => Reason::CatalogUnavailable,
         ShardsError::Operate(OperateError::NoNode(..)) => Reason::NodeNotFound,
         ShardsError::Operate(OperateError::NoShard(_))

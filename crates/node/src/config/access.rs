@@ -12,12 +12,7 @@ use crate::{
 };
 
 /// Checks the keys. `tls`: by it clients show certificates.
-pub(super) fn access(
-    keys: AccessKeys,
-    tls: &TlsSettings,
-    has_catalog: bool,
-    errors: &mut Vec<String>,
-) -> AccessSettings {
+pub(super) fn access(keys: AccessKeys, tls: &TlsSettings, errors: &mut Vec<String>) -> AccessSettings {
     let (mut certificates, mut names) = (Vec::new(), BTreeSet::new());
     let shown = tls.server.as_ref().is_some_and(|files| files.client_auth != ClientAuth::Off);
     if !keys.certificate.is_empty() && !shown {
@@ -44,9 +39,6 @@ pub(super) fn access(
     let path = |path: Option<String>| path.filter(|path| !path.is_empty()).map(PathBuf::from);
     let (tokens_file, bootstrap_token_file) = (path(keys.tokens_file), path(keys.bootstrap_token_file));
     let catalog_tokens = keys.catalog_tokens.unwrap_or(false);
-    if catalog_tokens && !has_catalog {
-        errors.push("access.catalog_tokens is of no use without a [catalog]".to_owned());
-    }
     if bootstrap_token_file.is_some() && !catalog_tokens {
         let what = "access.bootstrap_token_file (or FOREBAY_BOOTSTRAP_TOKEN_FILE) is of no use";
         errors.push(format!("{what} without access.catalog_tokens"));
@@ -91,7 +83,7 @@ impl Config {
     pub fn set_tokens_file(&mut self, path: PathBuf) {
         self.access.tokens_file = Some(path);
         let ports = [("gRPC", self.grpc.as_str()), ("HTTP", self.http.as_str())];
-        let peer = self.catalog.is_some().then_some(self.peer.as_str());
+        let peer = (!self.is_alone()).then_some(self.peer.as_str());
         self.exposed = exposed(ports, peer, &self.tls, &self.access);
     }
 }
@@ -156,9 +148,8 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_the_catalog_need_a_catalog() {
-        let found = errors("[access]\ncatalog_tokens = true\nbootstrap_token_file = \"t\"");
-        assert_eq!(found, ["access.catalog_tokens is of no use without a [catalog]"]);
+    fn the_first_token_of_the_catalog_needs_tokens_of_the_catalog() {
+        assert!(errors("[access]\ncatalog_tokens = true\nbootstrap_token_file = \"t\"").is_empty());
         let found = errors("[access]\nbootstrap_token_file = \"t\"");
         assert!(found.len() == 1 && found[0].ends_with("without access.catalog_tokens"), "{found:?}");
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use forebay_engine::{Settings, TOPIC_BYTES};
-use forebay_store::Password;
+use forebay_store::{CatalogError, Password, check_shard_url};
 use forebay_types::{Limits, ShardId};
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
     tls::tls,
     traces::traces,
     urls::shard_url,
-    values::{Config, LogFormat, Secret, ShardConfig},
+    values::{Config, LogFormat, Secret, ShardConfig, ShardUrl},
 };
 use crate::grpc::{LoadLimits, RequestRules};
 
@@ -66,22 +66,21 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         errors.push(format!("node.grpc and node.http are the same port: {grpc} and {http}"));
     }
     let ports = [("node.grpc", grpc.as_str()), ("node.http", http.as_str())];
+    let shards = shards(file.shards, file.catalog.url.is_some(), errors);
     let Cluster { catalog, name, peer, peer_secrets, advertise_clients } =
-        cluster(file.catalog, &mut node, secrets.peer_secret, ports, errors);
+        cluster((file.catalog, &shards), &mut node, secrets.peer_secret, ports, errors);
     let http_access = super::http::http(file.http, errors);
     let tls = tls(file.tls, errors);
     let traces = traces(file.traces, errors);
-    let access = access(file.access, &tls, catalog.is_some(), errors);
-    let of_nodes = catalog.is_some().then_some(peer.as_str());
+    let access = access(file.access, &tls, errors);
+    let of_nodes = (!peer_secrets.is_empty()).then_some(peer.as_str());
     let exposed = exposed([("gRPC", &grpc), ("HTTP", &http)], of_nodes, &tls, &access);
     refuse(&exposed, node.insecure.unwrap_or(false), errors);
-    let shards = shards(file.shards, catalog.is_some(), errors);
     Config {
         grpc,
         http,
         http_access,
         catalog,
-        policies_file: None,
         name,
         peer,
         peer_secrets,
@@ -339,6 +338,10 @@ fn shards(listed: Vec<Shard>, has_catalog: bool, errors: &mut Vec<String>) -> Ve
         }
         let id = ShardId(id);
         match shard_url(id, &url) {
+            // Shards come into the catalog, which keeps no passwords.
+            Ok(ShardUrl::MySql(url)) if matches!(check_shard_url(&url), Err(CatalogError::Password)) => {
+                wrong("url has a password: put it into node.mysql_password_file, or FOREBAY_MYSQL_PASSWORD")
+            }
             Ok(url) => shards.push(ShardConfig { id, url }),
             Err(message) => wrong(&message),
         }

@@ -1,4 +1,4 @@
-//! Checks what concerns a cluster with a catalog.
+//! Checks what concerns the catalog and the other nodes of a cluster.
 
 use forebay_types::{NodeName, ShardId, is_loopback};
 
@@ -7,16 +7,18 @@ use super::{
     file::{Catalog, Node},
     secret_file::secret_file,
     urls::shard_url,
-    values::{Secret, ShardUrl},
+    values::{Secret, ShardConfig, ShardUrl},
 };
 
+/// The file of a catalog beside a shard that is a file.
+const CATALOG_FILE: &str = "catalog.db";
 /// A shorter secret could be guessed.
 const SECRET_BYTES_MIN: usize = 16;
 
 /// Settings of a cluster.
 pub(super) struct Cluster {
     /// The catalog.
-    pub catalog: Option<ShardUrl>,
+    pub catalog: ShardUrl,
     /// This node's name.
     pub name: Option<NodeName>,
     /// Where to serve other nodes.
@@ -27,35 +29,29 @@ pub(super) struct Cluster {
     pub advertise_clients: Option<String>,
 }
 
-/// Checks it. `ports`: the node's other ports, with their keys.
+/// Checks it. `ports`: the node's other ports, with their keys. Without a catalog of its own, the cluster has
+/// it beside the first of the listed shards.
 pub(super) fn cluster(
-    catalog: Catalog,
+    (catalog, shards): (Catalog, &[ShardConfig]),
     node: &mut Node,
     secret: Option<Secret>,
     ports: [(&str, &str); 2],
     errors: &mut Vec<String>,
 ) -> Cluster {
-    let catalog = catalog.url.and_then(|url| match shard_url(ShardId(0), &url) {
-        Ok(url) => Some(url),
-        Err(message) => {
-            errors.push(format!("catalog.{message}"));
-            None
-        }
-    });
+    let catalog = catalog_url(catalog.url, shards, errors);
     let peer = address("node.peer", node.peer.take(), "127.0.0.1:7422", errors);
     let file = node.peer_secret_file.take();
     let secret = secret.or_else(|| secret_file("node.peer_secret_file", file?, errors));
     let peer_secrets = secret.map(|secret| secret.lines()).unwrap_or_default();
-    if let Some(catalog) = &catalog {
-        check_advertised(catalog, node.advertise.as_deref().unwrap_or(&peer), errors);
-    }
-    if catalog.is_some() {
+    // Without a secret and an address for others, the node is the only one of its cluster.
+    if node.advertise.is_some() || !peer_secrets.is_empty() {
         for (key, other) in ports {
             if overlap(&peer, other) {
                 errors.push(format!("node.peer and {key} are the same port: {peer} and {other}"));
             }
         }
         check_secrets(&peer_secrets, errors);
+        check_advertised(&catalog, node.advertise.as_deref().unwrap_or(&peer), errors);
     }
     let name = node.name.take().and_then(|name| match name.parse() {
         Ok(name) => Some(name),
@@ -67,13 +63,40 @@ pub(super) fn cluster(
     let advertise_clients = node.advertise_clients.take();
     let advertise_clients =
         advertise_clients.map(|text| address("node.advertise_clients", Some(text), "", errors));
+    if node.advertise.is_some() && node.advertise == advertise_clients {
+        errors.push("node.advertise and node.advertise_clients are the same: each is of another port".into());
+    }
     Cluster { catalog, name, peer, peer_secrets, advertise_clients }
+}
+
+/// The catalog that is configured, or the one beside the shard with the lowest number.
+fn catalog_url(given: Option<String>, shards: &[ShardConfig], errors: &mut Vec<String>) -> ShardUrl {
+    match given.map(|url| shard_url(ShardId(0), &url)) {
+        Some(Ok(url)) => return url,
+        Some(Err(message)) => errors.push(format!("catalog.{message}")),
+        None => {}
+    }
+    let first = shards.iter().min_by_key(|shard| shard.id).map(|shard| &shard.url);
+    first.map_or_else(|| ShardUrl::Sqlite(CATALOG_FILE.into()), beside)
+}
+
+/// The catalog beside a shard: a file in its folder, or a schema at its server.
+fn beside(shard: &ShardUrl) -> ShardUrl {
+    match shard {
+        ShardUrl::Sqlite(path) => ShardUrl::Sqlite(path.with_file_name(CATALOG_FILE)),
+        ShardUrl::MySql(url) => {
+            let (database, options) =
+                url.split_once('?').map_or((&**url, None), |(it, rest)| (it, Some(rest)));
+            let options = options.map(|options| format!("?{options}")).unwrap_or_default();
+            ShardUrl::MySql(format!("{database}_catalog{options}"))
+        }
+    }
 }
 
 fn check_secrets(secrets: &[Secret], errors: &mut Vec<String>) {
     if secrets.is_empty() {
         let what = "node.peer_secret_file (or FOREBAY_PEER_SECRET) is missing";
-        errors.push(format!("{what}: the nodes of a cluster share a secret"));
+        errors.push(format!("{what}: with node.advertise other nodes can join, and all share a secret"));
     }
     if secrets.iter().any(|secret| secret.reveal().len() < SECRET_BYTES_MIN) {
         let what = "node.peer_secret_file must hold at least";

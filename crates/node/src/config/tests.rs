@@ -28,11 +28,10 @@ fn every_sample_is_valid() {
         if path.extension().is_some_and(|ending| ending == "toml") {
             let text = std::fs::read_to_string(&path).unwrap();
             // In place of files that are not on this machine, and of what the image sets.
-            let variables = [
-                ("FOREBAY_PEER_SECRET", "sixteen-bytes-or-more"),
-                ("FOREBAY_MYSQL_PASSWORD", "secret"),
-                ("FOREBAY_PEER", "0.0.0.0:7422"),
-            ];
+            let mut variables = vec![("FOREBAY_MYSQL_PASSWORD", "secret"), ("FOREBAY_PEER", "0.0.0.0:7422")];
+            if text.contains("[catalog]") {
+                variables.push(("FOREBAY_PEER_SECRET", "sixteen-bytes-or-more"));
+            }
             let config =
                 parse(&text, &variables, vec![]).unwrap_or_else(|errors| panic!("{path:?}: {errors:?}"));
             assert!(!config.shards.is_empty());
@@ -111,6 +110,7 @@ fn flags_override_the_environment_which_overrides_the_file() {
     let variables = [
         ("FOREBAY_GRPC", "b:1"),
         ("FOREBAY_HTTP", "b:2"),
+        ("FOREBAY_PEER_SECRET", "sixteen-bytes-or-more"),
         ("FOREBAY_LIMITS_PAYLOAD_BYTES", "100"),
         ("FOREBAY_ENGINE_POLLS", "7"),
         ("FOREBAY_MEMORY_INDEX_BYTES", "2000000"),
@@ -257,11 +257,34 @@ fn a_url_that_the_driver_refuses_is_found() {
 }
 
 #[test]
-fn a_cluster_needs_a_catalog_a_secret_and_a_port() {
+fn the_catalog_is_beside_the_first_shard_unless_one_is_named() {
+    let url = |text: &str| match parse(text, &[], vec![]).unwrap().catalog {
+        ShardUrl::MySql(url) => url,
+        ShardUrl::Sqlite(path) => path.display().to_string(),
+    };
+    let shard = |id: u32, url: &str| format!("[[shard]]\nid = {id}\nurl = \"{url}\"\n");
+    let two =
+        shard(2, "mysql://forebay@db2/forebay_0002") + &shard(1, "mysql://forebay@db1:3306/forebay_0001");
+    assert_eq!(url(&two), "mysql://forebay@db1:3306/forebay_0001_catalog");
+    assert_eq!(url(&shard(1, "mysql://a@db/q?charset=utf8mb4")), "mysql://a@db/q_catalog?charset=utf8mb4");
+    assert_eq!(url(&shard(1, "sqlite:///var/lib/forebay/0001.db")), "/var/lib/forebay/catalog.db");
+    assert_eq!(url(&shard(1, "sqlite://0001.db")), "catalog.db");
+    assert_eq!(url(&format!("[catalog]\nurl = \"mysql://f@db/c\"\n{two}")), "mysql://f@db/c");
+}
+
+#[test]
+fn a_password_in_the_url_of_a_shard_is_refused_and_not_repeated() {
+    let errors = errors("[[shard]]\nid = 1\nurl = 'mysql://u:hidden@db/schema'");
+    assert!(errors[0].starts_with("shard[0].url has a password: put it into node.mysql_password_file"));
+    assert!(!errors[0].contains("hidden"));
+}
+
+#[test]
+fn a_node_that_others_join_has_a_secret_and_a_port() {
     let catalog = "[catalog]\nurl = \"mysql://forebay@127.0.0.1:3306/forebay_catalog\"\n";
     let secret = ("FOREBAY_PEER_SECRET", "sixteen-bytes-or-more");
     let config = parse(catalog, &[secret, ("FOREBAY_NAME", "queue1")], vec![]).unwrap();
-    assert!(config.catalog.is_some() && config.shards.is_empty(), "the catalog names the shards");
+    assert!(!config.is_alone() && config.shards.is_empty(), "the catalog names the shards");
     assert_eq!(config.name.unwrap().as_str(), "queue1");
     assert_eq!(config.peer, "127.0.0.1:7422");
     assert!(!format!("{:?}", config.peer_secrets).contains("sixteen"));
@@ -269,7 +292,13 @@ fn a_cluster_needs_a_catalog_a_secret_and_a_port() {
         let errors = parse(text, variables, vec![]).err().unwrap();
         assert!(errors.iter().any(|error| error.starts_with(says)), "{says}: {errors:?}");
     };
-    wrong(catalog, &[], "node.peer_secret_file (or FOREBAY_PEER_SECRET) is missing");
+    let advertised = [("FOREBAY_ADVERTISE", "127.0.0.1:7422")];
+    wrong(catalog, &advertised, "node.peer_secret_file (or FOREBAY_PEER_SECRET) is missing");
+    let same = [secret, advertised[0], ("FOREBAY_ADVERTISE_CLIENTS", "127.0.0.1:7422")];
+    wrong(catalog, &same, "node.advertise and node.advertise_clients are the same");
+    // The port is not opened, whatever its key says.
+    let peer_is_grpc = [("FOREBAY_PEER", "127.0.0.1:7420")];
+    assert!(parse(catalog, &peer_is_grpc, vec![]).unwrap().is_alone());
     wrong(
         catalog,
         &[("FOREBAY_PEER_SECRET", "short")],

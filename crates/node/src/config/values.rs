@@ -23,19 +23,16 @@ pub struct Config {
     pub http: String,
     /// Bounds on the use of the HTTP port, and links to Grafana.
     pub http_access: HttpAccess,
-    /// Where other nodes reach this one; `None`: the bound address of `peer`, or without a catalog that of
-    /// `grpc`.
+    /// Where other nodes reach this one; `None`: the bound address of `peer`.
     pub advertise: Option<String>,
-    /// The catalog of the cluster. `None`: the shards are those of the configuration.
-    pub catalog: Option<ShardUrl>,
-    /// The file of a catalog for policies alone, of a node without a cluster. `None`: there are no policies.
-    pub policies_file: Option<PathBuf>,
+    /// The catalog of the cluster.
+    pub catalog: ShardUrl,
     /// This node's name in the cluster; `None`: the host's name.
     pub name: Option<NodeName>,
     /// Where to serve other nodes of the cluster, `host:port`.
     pub peer: String,
     /// Secrets that nodes of the cluster show each other: this node shows the first, and takes any. The
-    /// others are there while the secret is changed. Empty: there is no cluster.
+    /// others are there while the secret is changed. Empty: this node is the only one.
     pub peer_secrets: Vec<Secret>,
     /// Where clients reach this node; `None`: the bound gRPC address.
     pub advertise_clients: Option<String>,
@@ -69,7 +66,7 @@ pub struct Config {
     pub access: AccessSettings,
     /// Warnings of what strangers who reach this node from other machines may do, one sentence each.
     pub exposed: Vec<String>,
-    /// The shards to serve. With a catalog: those that `forebay migrate` adds to it.
+    /// Shards that `forebay migrate` adds to the catalog.
     pub shards: Vec<ShardConfig>,
     /// The most bytes of calls on their way to one other node. A namespace has a quarter.
     pub forward_bytes: usize,
@@ -81,6 +78,13 @@ pub struct Config {
     pub load: LoadLimits,
     /// The engine's settings.
     pub settings: Settings,
+}
+
+impl Config {
+    /// Whether this node is the only one of its cluster. Others can join if they know a secret of it.
+    pub fn is_alone(&self) -> bool {
+        self.peer_secrets.is_empty()
+    }
 }
 
 /// One shard.

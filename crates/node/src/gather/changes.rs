@@ -57,7 +57,7 @@ impl Gather {
     /// Nobody who answered owns the shard of an item, and nobody else can have changed it. A shard that
     /// nobody knows has no items.
     async fn unserved(&self, id: ItemId, without: &[NoAnswer]) -> Refusal {
-        if !self.knows(id.shard).await {
+        if !self.knows(id.shard) {
             return Refusal::new(Reason::ItemNotFound, format!("there is no item {id}"));
         }
         if without.contains(&NoAnswer::UnknownChange) {

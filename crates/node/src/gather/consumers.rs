@@ -22,7 +22,7 @@ impl Gather {
         let parts = self.look(request).await?;
         let shards: BTreeSet<u32> = parts.iter().flat_map(|part| &part.rest.shards).copied().collect();
         let (mut page, through) = merge(request.page_size as usize, parts);
-        page.incomplete_shards = self.incomplete(&shards).await;
+        page.incomplete_shards = self.incomplete(&shards);
         Ok((page, through))
     }
 }

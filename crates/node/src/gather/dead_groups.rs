@@ -22,7 +22,7 @@ impl Gather {
         request: &v1::GroupDeadLettersRequest,
     ) -> Result<v1::GroupDeadLettersResponse, Refusal> {
         let (mut sum, shards) = merge(self.look(request).await?);
-        sum.incomplete_shards = self.incomplete(&shards).await;
+        sum.incomplete_shards = self.incomplete(&shards);
         Ok(sum)
     }
 }

@@ -34,34 +34,32 @@ impl Gather {
         });
         let (own, others) = tokio::join!(self.engine.standing(name.clone()), asked);
         let cluster = self.cluster();
-        let nodes = cluster.iter().flat_map(|cluster| &cluster.nodes);
         let named = |address: &str| {
-            let node = nodes.clone().find(|node| node.peer_address == address);
+            let node = cluster.nodes.iter().find(|node| node.peer_address == address);
             node.map_or_else(|| address.to_owned(), |node| node.name.clone())
         };
-        let own_name = cluster.as_ref().map(|cluster| cluster.own.clone()).unwrap_or_default();
-        let mut all = vec![NodeStanding { node: own_name, shards: own? }];
+        let mut all = vec![NodeStanding { node: cluster.own.clone(), shards: own? }];
         let of_other = |(address, shards): (String, _)| NodeStanding { node: named(&address), shards };
         all.extend(others.into_iter().map(of_other));
         let answered: BTreeSet<u32> = all.iter().flat_map(|it| &it.shards).map(|it| it.shard.0).collect();
         let owner = |id: u32| {
-            let home = cluster.as_ref()?.shards.iter().find(|home| home.id.0 == id)?;
+            let home = cluster.shards.iter().find(|home| home.id.0 == id)?;
             home.owner.as_ref().map(ToString::to_string)
         };
-        let missing = self.incomplete(&answered).await;
+        let missing = self.incomplete(&answered);
         let unserved = |id| Unserved { shard: ShardId(id), owner: owner(id).unwrap_or_default() };
         Ok((all, missing.into_iter().map(unserved).collect()))
     }
 
     /// How many items the node delivers before an item that owns its shard. `None`: that is not known.
     pub async fn count_before(&self, call: &BehindCall, node: &str) -> Result<Option<u64>, Refusal> {
-        let Some(cluster) = self.cluster().filter(|cluster| cluster.own != node) else {
+        let cluster = self.cluster();
+        if cluster.own == node {
             return self.engine.count_before(call).await;
-        };
-        let address = cluster.nodes.iter().find(|other| other.name == node).map(|it| &it.peer_address);
-        match (&self.links, address) {
-            (Some(links), Some(address)) => Ok(links.count_before(address, call).await),
-            _ => Ok(None),
+        }
+        match cluster.nodes.iter().find(|other| other.name == node) {
+            Some(other) => Ok(self.links.count_before(&other.peer_address, call).await),
+            None => Ok(None),
         }
     }
 }

@@ -21,7 +21,7 @@ impl Gather {
         let parts = self.look(request).await?;
         let shards: BTreeSet<u32> = parts.iter().flat_map(|part| &part.rest.shards).copied().collect();
         let answers: Vec<_> = parts.into_iter().map(|part| part.answer).collect();
-        let incomplete_shards = self.incomplete(&shards).await;
+        let incomplete_shards = self.incomplete(&shards);
         Ok(v1::GetHistoryResponse { incomplete_shards, ..merge(request, series, &answers) })
     }
 }

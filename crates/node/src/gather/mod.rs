@@ -43,10 +43,10 @@ const WALKS_MAX: usize = 4;
 pub struct Gather {
     /// Knows the shards of this node.
     engine: Engine,
-    /// The way to other nodes. `None`: there is no cluster.
-    links: Option<Arc<PeerLinks>>,
+    /// The way to other nodes.
+    links: Arc<PeerLinks>,
     /// Which nodes and shards there are.
-    cluster: Option<watch::Receiver<Arc<ClusterState>>>,
+    cluster: watch::Receiver<Arc<ClusterState>>,
     /// How figures of this node were.
     history: History,
     /// Bytes of looks that are under way.
@@ -59,8 +59,8 @@ impl Gather {
     /// Looks through this engine, and through those of other nodes.
     pub fn new(
         engine: Engine,
-        links: Option<Arc<PeerLinks>>,
-        cluster: Option<watch::Receiver<Arc<ClusterState>>>,
+        links: Arc<PeerLinks>,
+        cluster: watch::Receiver<Arc<ClusterState>>,
         history: History,
     ) -> Self {
         let [looks, walks] = [LOOK_BYTES_MAX, WALKS_MAX].map(TenantBudget::new);
@@ -70,7 +70,7 @@ impl Gather {
     /// A place for a look, as long as it is held. Each node may answer with so many bytes. A node that has
     /// just started, and has not read yet which shards there are, could only say that nothing is there.
     pub fn admit(&self, namespace: &Namespace, bytes: usize) -> Result<Charge, Refusal> {
-        if self.cluster().is_some_and(|cluster| cluster.shards.is_empty()) {
+        if self.cluster().shards.is_empty() {
             let message = "this node knows of no shard yet; retry later";
             return Err(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER));
         }
@@ -83,13 +83,13 @@ impl Gather {
         self.walks.take(namespace, 1).map_err(|_| full("calls that put topics in order by a figure"))
     }
 
-    fn cluster(&self) -> Option<Arc<ClusterState>> {
-        self.cluster.as_ref().map(|cluster| cluster.borrow().clone())
+    fn cluster(&self) -> Arc<ClusterState> {
+        self.cluster.borrow().clone()
     }
 
     /// Where the other nodes that live answer.
     fn others(&self) -> Vec<String> {
-        let Some(cluster) = self.cluster() else { return Vec::new() };
+        let cluster = self.cluster();
         let others = cluster.nodes.iter().filter(|node| node.live && node.name != cluster.own);
         others.map(|node| node.peer_address.clone()).collect()
     }
@@ -99,8 +99,7 @@ impl Gather {
     where
         F: Future<Output = Option<T>>,
     {
-        let Some(links) = &self.links else { return Vec::new() };
-        let asked = self.others().into_iter().map(|address| ask(links.clone(), address));
+        let asked = self.others().into_iter().map(|address| ask(self.links.clone(), address));
         join_all(asked).await.into_iter().flatten().collect()
     }
 
@@ -128,30 +127,22 @@ impl Gather {
     }
 
     /// Whether there is such a shard.
-    pub async fn knows(&self, shard: ShardId) -> bool {
-        self.incomplete(&BTreeSet::new()).await.contains(&shard.0)
+    pub fn knows(&self, shard: ShardId) -> bool {
+        self.incomplete(&BTreeSet::new()).contains(&shard.0)
     }
 
     /// The name of the last owner of a shard that is known. May be empty.
     pub fn owner(&self, shard: ShardId) -> String {
-        let owner = |cluster: &ClusterState| {
-            let home = cluster.shards.iter().find(|home| home.id == shard)?;
-            home.owner.as_ref().map(ToString::to_string)
-        };
-        self.cluster().and_then(|cluster| owner(&cluster)).unwrap_or_default()
+        let cluster = self.cluster();
+        let home = cluster.shards.iter().find(|home| home.id == shard);
+        home.and_then(|home| home.owner.as_ref()).map(ToString::to_string).unwrap_or_default()
     }
 
     /// The shards that are not among those that answered.
-    pub async fn incomplete(&self, answered: &BTreeSet<u32>) -> Vec<u32> {
-        let all: Vec<u32> = match self.cluster() {
-            Some(cluster) => cluster.shards.iter().map(|shard| shard.id.0).collect(),
-            None => {
-                let sights = self.engine.sights().await.unwrap_or_default();
-                sights.iter().map(|sight| sight.id.0).collect()
-            }
-        };
-        let missing: BTreeSet<u32> = all.into_iter().filter(|id| !answered.contains(id)).collect();
-        missing.into_iter().collect()
+    pub fn incomplete(&self, answered: &BTreeSet<u32>) -> Vec<u32> {
+        let cluster = self.cluster();
+        let all: BTreeSet<u32> = cluster.shards.iter().map(|shard| shard.id.0).collect();
+        all.difference(answered).copied().collect()
     }
 }
 

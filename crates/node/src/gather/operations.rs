@@ -68,7 +68,7 @@ impl Gather {
     pub async fn all_shards(&self) -> Result<(Vec<ShardId>, Vec<ShardId>), Refusal> {
         // There is no such operation: only the shards are asked for.
         let own = self.engine.operations(None, Some(OperationId::default())).await?.shards;
-        let all: Vec<ShardId> = self.incomplete(&BTreeSet::new()).await.into_iter().map(ShardId).collect();
+        let all: Vec<ShardId> = self.incomplete(&BTreeSet::new()).into_iter().map(ShardId).collect();
         if all.is_empty() {
             // It would take every part for ended.
             let message = "this node does not know yet which shards there are";

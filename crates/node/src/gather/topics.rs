@@ -50,7 +50,7 @@ impl Gather {
         };
         let (own, others) = tokio::join!(self.engine.forget_counts(namespace.clone()), self.ask_others(ask));
         let told = own?.into_iter().map(|id| id.0).chain(others.into_iter().flatten());
-        Ok(self.incomplete(&told.collect()).await)
+        Ok(self.incomplete(&told.collect()))
     }
 
     /// A topic, as all nodes see it.
@@ -86,7 +86,7 @@ impl Gather {
         sum.priorities = priorities.into_values().collect();
         sum.priorities_cut |= sum.priorities.len() > PRIORITIES_MAX;
         sum.priorities.truncate(PRIORITIES_MAX);
-        sum.incomplete_shards = self.incomplete(&shards).await;
+        sum.incomplete_shards = self.incomplete(&shards);
         Ok(sum)
     }
 }

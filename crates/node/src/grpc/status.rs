@@ -102,7 +102,7 @@ pub const fn code(reason: Reason) -> Code {
         | Reason::ItemUnreadable
         | Reason::LastAdmin
         | Reason::ShardInUse
-        | Reason::NoCatalog => Code::FailedPrecondition,
+        | Reason::CatalogTokensOff => Code::FailedPrecondition,
         Reason::WrongNamespace | Reason::NotAllowed | Reason::ScopeMissing => Code::PermissionDenied,
         Reason::NoCredentials | Reason::BadCredentials => Code::Unauthenticated,
         Reason::QuotaExceeded

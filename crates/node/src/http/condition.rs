@@ -28,12 +28,7 @@ pub enum Condition {
 impl Condition {
     /// Of a node at `now`. `serving`: it serves a shard, and does not stop. Without a status the engine has
     /// stopped.
-    pub fn of(
-        serving: bool,
-        engine: Option<&Status>,
-        cluster: Option<&ClusterState>,
-        now: Timestamp,
-    ) -> Self {
+    pub fn of(serving: bool, engine: Option<&Status>, cluster: &ClusterState, now: Timestamp) -> Self {
         let Some(engine) = engine else { return Self::StandingBy };
         let mut problems: Vec<String> =
             engine.shards.iter().filter_map(|shard| problem(shard, now)).collect();
@@ -44,11 +39,10 @@ impl Condition {
                  {until}"
             ));
         }
-        if let Some(trouble) = cluster.map(|cluster| &cluster.catalog_trouble).filter(|it| !it.is_empty()) {
-            problems.push(format!("the catalog does not answer: {trouble}"));
+        if !cluster.catalog_trouble.is_empty() {
+            problems.push(format!("the catalog does not answer: {}", cluster.catalog_trouble));
         }
-        let unreached =
-            cluster.into_iter().flat_map(|it| &it.nodes).filter(|node| node.live && !node.reached);
+        let unreached = cluster.nodes.iter().filter(|node| node.live && !node.reached);
         problems.extend(unreached.map(|node| format!("node {} does not answer this one", node.name)));
         match (problems.is_empty(), serving) {
             (false, _) => Self::Degraded(problems),
@@ -145,7 +139,8 @@ mod tests {
     }
 
     fn state(serving: bool, shards: Vec<ShardStatus>) -> String {
-        Condition::of(serving, Some(&Status { shards, ..Default::default() }), None, NOW).to_string()
+        Condition::of(serving, Some(&Status { shards, ..Default::default() }), &Default::default(), NOW)
+            .to_string()
     }
 
     fn ago(seconds: u64) -> Option<i64> {
@@ -158,7 +153,7 @@ mod tests {
         assert_eq!(state(true, vec![shard(1), waiting.clone()]), "serving");
         assert_eq!(state(false, vec![waiting]), "standing by");
         assert_eq!(state(false, vec![shard(1)]), "standing by", "it stops");
-        assert_eq!(Condition::of(false, None, None, NOW), Condition::StandingBy);
+        assert_eq!(Condition::of(false, None, &Default::default(), NOW), Condition::StandingBy);
     }
 
     #[test]
@@ -190,7 +185,7 @@ mod tests {
         let missing = MissingHome { shard: 2, until_micros: NOW.plus(Duration::from_secs(60)).as_micros() };
         let status = Status { shards: vec![shard(1)], missing_homes: vec![missing], ..Default::default() };
         assert_eq!(
-            Condition::of(true, Some(&status), None, NOW).to_string(),
+            Condition::of(true, Some(&status), &Default::default(), NOW).to_string(),
             "degraded: shard 2, which may know dedupe keys, is not configured any more; this matters until \
              14:14:20"
         );

@@ -24,8 +24,8 @@ pub struct NodeInfo {
     pub engine: Engine,
     /// Reports calls and bytes in memory.
     pub load: Arc<AdmissionLoad>,
-    /// Connections of other nodes, and calls on their way to them. `None`: there are no others.
-    pub peers: Option<(Arc<Places>, Arc<PeerLinks>)>,
+    /// Connections of other nodes, and calls on their way to them.
+    pub peers: (Arc<Places>, Arc<PeerLinks>),
     /// The certificates of the ports.
     pub certificates: Certificates,
     /// Decides who may do what.
@@ -44,8 +44,8 @@ pub struct NodeInfo {
     pub clock: Arc<dyn Clock>,
     /// At least one shard is served, and the node is not stopping. `/readyz` answers this.
     pub serving: watch::Sender<bool>,
-    /// The cluster as this node sees it. `None`: the node has a static list of shards.
-    pub cluster: Option<watch::Receiver<Arc<ClusterState>>>,
+    /// The cluster as this node sees it.
+    pub cluster: watch::Receiver<Arc<ClusterState>>,
     /// Sources of the metrics.
     pub metrics: Measured,
     /// Open pages that follow what happens.
@@ -81,8 +81,8 @@ pub struct NodeStatus {
     pub request_bytes: usize,
     /// Shards and topics; `None` once the engine has stopped.
     pub engine: Option<Arc<Status>>,
-    /// The cluster, as this node sees it. `None`: it has a static list of shards.
-    pub cluster: Option<Arc<ClusterState>>,
+    /// The cluster, as this node sees it.
+    pub cluster: Arc<ClusterState>,
 }
 
 impl NodeInfo {
@@ -90,13 +90,13 @@ impl NodeInfo {
     pub async fn status(&self) -> NodeStatus {
         let engine = self.status.get().await;
         let (serving, now) = (*self.serving.borrow(), self.clock.wall());
-        let cluster = self.cluster.as_ref().map(|cluster| cluster.borrow().clone());
+        let cluster = self.cluster.borrow().clone();
         NodeStatus {
             version: env!("CARGO_PKG_VERSION"),
             address: self.address.clone(),
             grpc: self.grpc,
             http: self.http,
-            state: Condition::of(serving, engine.as_deref(), cluster.as_deref(), now)
+            state: Condition::of(serving, engine.as_deref(), &cluster, now)
                 .and(self.certificates.troubles(now))
                 .and(self.access.trouble().iter().map(ToString::to_string).collect()),
             exposed: self.exposed.clone(),

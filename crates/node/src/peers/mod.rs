@@ -1,9 +1,7 @@
 //! The way to other nodes, and the listener for them.
 //!
-//! Nodes of a cluster with a catalog ask each other over a port of their own, with the cluster's secret
-//! (`links.rs`, `server.rs`), and pass calls on to the owner of a shard (`forward.rs`, `serve_forwarded.rs`).
-//! Nodes that share a static list of shards know only each other's gRPC port, and check whether somebody
-//! lives there (`health.rs`).
+//! Nodes of a cluster ask each other over a port of their own, with the cluster's secret (`links.rs`,
+//! `server.rs`), and pass calls on to the owner of a shard (`forward.rs`, `serve_forwarded.rs`).
 
 mod changes;
 mod channels;
@@ -12,7 +10,6 @@ mod credentials;
 mod dial;
 mod explain;
 mod forward;
-mod health;
 mod keys;
 mod links;
 mod looks;
@@ -27,6 +24,5 @@ pub use changes::NoAnswer;
 pub use connection::Incoming;
 pub use credentials::Credentials;
 pub use dial::Dial;
-pub use health::HealthPeers;
 pub use links::PeerLinks;
 pub use server::{PeerServing, serve};

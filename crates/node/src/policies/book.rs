@@ -34,8 +34,8 @@ pub struct PolicyBook {
     pub look: Arc<Notify>,
     /// Up to which version this node's engine knows the policies.
     pub told: watch::Receiver<u64>,
-    /// The other nodes. `None`: this one is alone.
-    pub others: Option<(Arc<PeerLinks>, watch::Receiver<Arc<ClusterState>>)>,
+    /// The way to the other nodes, and which there are.
+    pub others: (Arc<PeerLinks>, watch::Receiver<Arc<ClusterState>>),
     /// By which pauses end.
     pub clock: Arc<dyn Clock>,
     /// Tenants that change something at the moment.
@@ -109,13 +109,11 @@ impl PolicyBook {
 
     /// Has the other nodes look at the catalog. Who does not answer looks within a second by itself.
     fn tell_others(&self) {
-        if let Some((links, cluster)) = &self.others {
-            let (links, cluster) = (links.clone(), cluster.borrow().clone());
-            tokio::spawn(async move {
-                let others = cluster.nodes.iter().filter(|node| node.live && node.name != cluster.own);
-                join_all(others.map(|node| links.catalog_changed(&node.peer_address))).await;
-            });
-        }
+        let (links, cluster) = (self.others.0.clone(), self.others.1.borrow().clone());
+        tokio::spawn(async move {
+            let others = cluster.nodes.iter().filter(|node| node.live && node.name != cluster.own);
+            join_all(others.map(|node| links.catalog_changed(&node.peer_address))).await;
+        });
     }
 
     /// Waits until this node's engine acts on the policies of a version.

@@ -1,13 +1,11 @@
 //! Policies and settings of topics and namespaces: written into the catalog, from where every node learns of
 //! them.
 
-mod alone;
 mod book;
 mod document;
 mod settings;
 mod turns;
 
-pub use alone::{AloneError, begin as begin_alone, migrate};
 pub use book::PolicyBook;
 pub use document::changed_meanwhile;
 pub use turns::Turns;

@@ -29,7 +29,7 @@ fn there_is_a_server_for_each_shard_and_a_shard_for_each_node() {
     // A shard has a schema of its own, and the grants are for all of them.
     let grants = read("deploy/mysql/grants.sql");
     assert!(grants.contains("ON `forebay\\_%`.* TO forebay;"));
-    let urls = config.catalog.iter().chain(config.shards.iter().map(|shard| &shard.url));
+    let urls = std::iter::once(&config.catalog).chain(config.shards.iter().map(|shard| &shard.url));
     for (host, schema) in urls.map(host_and_schema) {
         assert!(schema.starts_with("forebay_"), "{schema}");
         let server = at(&compose, &format!("/services/{host}"));

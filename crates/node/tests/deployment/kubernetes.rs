@@ -69,7 +69,7 @@ fn there_is_a_shard_for_each_node() {
     let nodes = one("StatefulSet", "forebay");
     let config = of_container(&nodes);
     let replicas = at(&nodes, "/spec/replicas").as_u64().unwrap();
-    assert!(config.catalog.is_some() && config.shards.len() as u64 >= replicas);
+    assert!(!config.is_alone() && config.shards.len() as u64 >= replicas);
     // The migration has the same configuration.
     assert_eq!(of_container(&one("Job", "forebay-migrate")).shards, config.shards);
 }

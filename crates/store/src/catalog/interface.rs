@@ -73,6 +73,10 @@ pub trait Catalog: Send + Sync + 'static {
     /// Adds an active shard. Without a number it gets one that no shard has had.
     async fn add_shard(&self, url: &str, id: Option<ShardId>) -> Result<ShardId, CatalogError>;
 
+    /// Changes where a shard is, if the shards still have the version from which that was decided: else it is
+    /// [`CatalogError::Stale`].
+    async fn set_shard_url(&self, id: ShardId, url: &str, from_version: u64) -> Result<(), CatalogError>;
+
     /// Changes what operators want of a shard, if the shards still have the version from which they decided:
     /// else it is [`CatalogError::Stale`].
     async fn set_shard_state(

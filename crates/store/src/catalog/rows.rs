@@ -90,6 +90,13 @@ pub struct CatalogNode {
     pub report: NodeReport,
 }
 
+impl CatalogNode {
+    /// Whether it takes no other nodes into its cluster: it has no address for them beside that for clients.
+    pub fn is_alone(&self) -> bool {
+        self.peer_address == self.clients_address
+    }
+}
+
 /// The node that should own a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {

@@ -13,7 +13,7 @@ use super::{
     call::{Change, Transaction},
     change::{
         AddShard, Assign, Join, Leave, PutAllSettings, PutPolicy, PutSettings, RemovePolicies, RemoveShard,
-        SendBeat, SetDraining, SetShardState,
+        SendBeat, SetDraining, SetShardState, SetShardUrl,
     },
     connection::Connector,
     error::CatalogError,
@@ -93,6 +93,11 @@ impl<C: Connector> Catalog for C {
     async fn add_shard(&self, url: &str, id: Option<ShardId>) -> Result<ShardId, CatalogError> {
         shard_url::check(url)?;
         change(self, AddShard { url, id }).await?
+    }
+
+    async fn set_shard_url(&self, id: ShardId, url: &str, from_version: u64) -> Result<(), CatalogError> {
+        shard_url::check(url)?;
+        change(self, SetShardUrl { id, url, from_version }).await?
     }
 
     async fn set_shard_state(

@@ -10,7 +10,6 @@ use prost::Message as _;
 
 use super::{
     context::{Admin, REASON_BYTES},
-    pauses::book,
     settings,
 };
 use crate::{
@@ -40,7 +39,7 @@ pub async fn apply(
     call.request().count_for(&namespace)?;
     cut_text(&mut request.reason, REASON_BYTES);
     let wanted = document(admin, &request)?;
-    let settings = book(admin)?.all_settings(&namespace)?;
+    let settings = admin.policies.all_settings(&namespace)?;
     for tries_left in (0..TRIES_MAX).rev() {
         let SettingsSnapshot { rows, version: found } = settings.read().await?;
         let rows: Document = rows.into_iter().map(|row| (row.name, row.settings)).collect();

@@ -97,7 +97,7 @@ pub async fn list(
         query: &query,
     };
     let behind = list.position(&request.page_token)?.map(position_of).transpose()?;
-    let catalog = catalog(admin, "audit records are in the log of this node alone")?;
+    let catalog = admin.policies.catalog.clone();
     let _bytes = admin.records.take(&namespace, CHUNK_BYTES + PAGE_BYTES).map_err(|_| {
         Refusal::new(Reason::Overloaded, "too many lists of records are read at the moment; retry later")
             .retry_after(RETRY_AFTER)
@@ -172,15 +172,6 @@ pub async fn within<T>(
         }
         Err(_) => Err(unavailable(&format!("no answer within {CATALOG_TIMEOUT:?}"))),
     }
-}
-
-/// The catalog of the node. `otherwise`: what is so without one.
-pub fn catalog(admin: &Admin, otherwise: &str) -> Result<Arc<dyn Catalog>, Refusal> {
-    let catalog = admin.policies.as_ref().map(|policies| policies.catalog.clone());
-    catalog.ok_or_else(|| {
-        let message = format!("this node has a static list of shards and no [catalog]: {otherwise}");
-        Refusal::new(Reason::NoCatalog, message)
-    })
 }
 
 /// The namespaces that a call names: one, the beginning of names and a `*`, or `-` for all.

@@ -12,8 +12,8 @@ use super::context::{Admin, page_rows};
 use crate::{cluster::HoldUp, grpc::fields::to_timestamp};
 
 impl Admin {
-    pub(super) fn cluster(&self) -> Option<Arc<ClusterState>> {
-        self.cluster.as_ref().map(|cluster| cluster.borrow().clone())
+    pub(super) fn cluster(&self) -> Arc<ClusterState> {
+        self.cluster.borrow().clone()
     }
 
     pub(super) async fn own_shards(&self) -> Vec<ShardStatus> {
@@ -22,18 +22,11 @@ impl Admin {
 }
 
 /// Serves ListNodes. Who does not see all learns how to reach the nodes.
-pub async fn nodes(admin: &Admin, sees_all: bool, request: v1::ListNodesRequest) -> v1::ListNodesResponse {
+pub fn nodes(admin: &Admin, sees_all: bool, request: v1::ListNodesRequest) -> v1::ListNodesResponse {
     let v1::ListNodesRequest { page_size, page_token } = request;
-    let nodes = match admin.cluster() {
-        Some(cluster) => {
-            let own = |node: &Member| node.name == cluster.own;
-            cluster.nodes.iter().map(|it| node(it, own(it))).collect()
-        }
-        None => {
-            let owned = admin.own_shards().await.iter().filter(|it| it.state == EngineState::Owned).count();
-            vec![node(&Member { shards: owned, ..admin.alone.clone() }, true)]
-        }
-    };
+    let cluster = admin.cluster();
+    let own = |node: &Member| node.name == cluster.own;
+    let nodes = cluster.nodes.iter().map(|it| node(it, own(it))).collect();
     let (nodes, next_page_token) =
         page(nodes, page_size, |node| node.name > page_token, |it| it.name.clone());
     let nodes = if sees_all { nodes } else { nodes.into_iter().map(for_clients).collect() };
@@ -51,9 +44,8 @@ pub async fn shards(admin: &Admin, request: v1::ListShardsRequest) -> Result<v1:
     };
     let own = admin.own_shards().await;
     let cluster = admin.cluster();
-    let homes = |id: u32| cluster.as_ref()?.shards.iter().find(|home| home.id.0 == id);
-    let alone = &admin.alone.name;
-    let shards = own.iter().map(|status| shard(status, homes(status.id), cluster.is_some(), alone)).collect();
+    let home = |id: u32| cluster.shards.iter().find(|home| home.id.0 == id);
+    let shards = own.iter().map(|status| shard(status, home(status.id))).collect();
     let (shards, next_page_token) =
         page(shards, page_size, |shard| shard.id > after, |shard| shard.id.to_string());
     Ok(v1::ListShardsResponse { shards, next_page_token })
@@ -103,12 +95,7 @@ fn for_clients(node: v1::Node) -> v1::Node {
 }
 
 /// A shard. What is stored in it is known to its owner alone.
-pub(super) fn shard(
-    status: &ShardStatus,
-    home: Option<&ShardHome>,
-    in_cluster: bool,
-    alone: &str,
-) -> v1::Shard {
+pub(super) fn shard(status: &ShardStatus, home: Option<&ShardHome>) -> v1::Shard {
     let owned = status.state == EngineState::Owned;
     let name = |name: Option<String>| name.unwrap_or_default();
     let state = match home.map(|home| home.state.as_str()) {
@@ -122,16 +109,11 @@ pub(super) fn shard(
         Some(owner) => format!("{owner} owns it, and knows"),
         None => String::new(),
     };
-    let owner = match in_cluster {
-        true => name(home.and_then(|home| home.owner.as_ref()).map(ToString::to_string)),
-        false if owned => alone.to_owned(),
-        false => status.owner.clone(),
-    };
     v1::Shard {
         id: status.id,
         server: status.server.clone(),
         state: state.into(),
-        owner,
+        owner: name(home.and_then(|home| home.owner.as_ref()).map(ToString::to_string)),
         wished_owner: name(home.and_then(|home| home.home.as_ref()).map(ToString::to_string)),
         pinned: home.is_some_and(|home| home.pinned),
         epoch: status.epoch,
@@ -169,7 +151,7 @@ mod tests {
     fn a_trouble_that_is_over_is_none() {
         let last_error = "no answer within a second".to_owned();
         let owned = ShardStatus { state: EngineState::Owned, last_error, ..ShardStatus::default() };
-        let trouble = |status: &ShardStatus| shard(status, None, false, "n").trouble;
+        let trouble = |status: &ShardStatus| shard(status, None).trouble;
         assert_eq!(trouble(&owned), "");
         let silent = ShardStatus { silent_since_micros: Some(1), ..owned.clone() };
         let open = ShardStatus { breaker: BreakerPhase::Open, ..owned.clone() };
@@ -185,9 +167,9 @@ mod tests {
     #[test]
     fn the_owner_of_a_shard_tells_since_when_it_has_it() {
         let owned = ShardStatus { owned_since_micros: Some(2_500_000), ..ShardStatus::default() };
-        let since = shard(&owned, None, false, "n").since.unwrap();
+        let since = shard(&owned, None).since.unwrap();
         assert_eq!((since.seconds, since.nanos), (2, 500_000_000));
-        assert_eq!(shard(&ShardStatus::default(), None, false, "n").since, None);
+        assert_eq!(shard(&ShardStatus::default(), None).since, None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forebay_engine::{Settings, TenantBudget};
-use forebay_membership::{ClusterState, NodeState as Member};
+use forebay_membership::ClusterState;
 use forebay_types::Clock;
 use tokio::sync::watch;
 
@@ -31,18 +31,16 @@ pub const REASON_BYTES: usize = 1 << 10;
 /// Context from which the calls answer.
 #[derive(Clone)]
 pub struct Admin {
-    /// The node without a cluster, as the only one of its list.
-    pub alone: Member,
-    /// State of the cluster as it is known. `None`: the node has a static list of shards.
-    pub cluster: Option<watch::Receiver<Arc<ClusterState>>>,
-    /// Changes shards and nodes. `None`: the node has a static list of shards.
-    pub(crate) operator: Option<Operator>,
+    /// State of the cluster as it is known.
+    pub cluster: watch::Receiver<Arc<ClusterState>>,
+    /// Changes shards and nodes.
+    pub(crate) operator: Operator,
     /// Reports this node's own shards.
     pub status: Arc<StatusCache>,
     /// Looks at the shards of all nodes.
     pub gather: Gather,
-    /// Changes policies. `None`: the node has no catalog.
-    pub policies: Option<PolicyBook>,
+    /// Changes policies.
+    pub policies: PolicyBook,
     /// Settings that count where nothing is set.
     pub settings: Arc<Settings>,
     /// Changes tokens in the catalog. `None`: those are not accepted.

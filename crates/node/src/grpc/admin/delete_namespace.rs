@@ -11,7 +11,6 @@ use super::{
     context::{Admin, REASON_BYTES},
     delete_topic::{has_items, not_asked, not_empty},
     namespaces,
-    pauses::book,
     remove_items::Removal,
     topic_walk::{SCAN_BYTES, TopicWalk},
 };
@@ -34,7 +33,7 @@ pub async fn delete(
     let namespace = admin.rules.namespace(&request.namespace)?;
     call.request().count_for(&namespace)?;
     cut_text(&mut request.reason, REASON_BYTES);
-    let book = book(admin)?;
+    let book = &admin.policies;
     let Found { topics, with_items, counts, mut goes_on } =
         look(admin, call, &namespace, request.force).await?;
     let mut found = v1::Namespace {

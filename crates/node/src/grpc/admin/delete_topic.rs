@@ -7,7 +7,6 @@ use forebay_types::{Reason, Refusal, TopicName, cut_text};
 
 use super::{
     context::{Admin, REASON_BYTES},
-    pauses::book,
     remove_items::Removal,
     topics,
 };
@@ -25,7 +24,7 @@ pub async fn delete(
     let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
     cut_text(&mut request.reason, REASON_BYTES);
     let name = TopicName { namespace, topic };
-    let book = book(admin)?;
+    let book = &admin.policies;
     let found = topics::look(admin, &name).await?;
     let topic = found.topic.unwrap_or_default();
     let has_items = has_items(&topic);

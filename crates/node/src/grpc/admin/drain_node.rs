@@ -16,7 +16,7 @@ pub async fn drain(
     request: v1::DrainNodeRequest,
 ) -> Result<v1::DrainNodeResponse, Refusal> {
     let v1::DrainNodeRequest { node: name, undo, mut reason, dry_run } = request;
-    let operator = admin.operator(&mut reason)?;
+    let operator = admin.operator(&mut reason);
     let (draining, of) = (!undo, name.clone());
     let change =
         |config: Arc<Config>| async move { cluster::drain_node(&config, &of, draining, dry_run).await };
@@ -27,7 +27,6 @@ pub async fn drain(
         operator.seen(|seen| seen.nodes.iter().any(|it| it.name == name && it.draining == draining)).await;
     }
     let state = admin.cluster();
-    let found = state.as_ref().and_then(|state| state.nodes.iter().find(|it| it.name == name));
-    let own = |name: &str| state.as_ref().is_some_and(|state| state.own == name);
-    Ok(v1::DrainNodeResponse { node: found.map(|it| node(it, own(&it.name))) })
+    let found = state.nodes.iter().find(|it| it.name == name);
+    Ok(v1::DrainNodeResponse { node: found.map(|it| node(it, it.name == state.own)) })
 }

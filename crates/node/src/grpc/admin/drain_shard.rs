@@ -16,7 +16,7 @@ pub async fn drain(
     request: v1::DrainShardRequest,
 ) -> Result<v1::DrainShardResponse, Refusal> {
     let v1::DrainShardRequest { shard_id, undo, mut reason, dry_run } = request;
-    let operator = admin.operator(&mut reason)?;
+    let operator = admin.operator(&mut reason);
     let draining = !undo;
     let change =
         |config: Arc<Config>| async move { cluster::drain_shard(&config, shard_id, draining, dry_run).await };

@@ -7,7 +7,6 @@ use prost::Message as _;
 
 use super::{
     context::{Admin, page_rows},
-    pauses::book,
     settings,
 };
 use crate::grpc::{admission::Call, page_token::List};
@@ -22,7 +21,7 @@ pub async fn export(
     call.request().count_for(&namespace)?;
     let list = List { tokens: &admin.tokens, name: "ExportSettings", namespace: &namespace, query: "" };
     let behind = list.position(&request.page_token)?;
-    let SettingsSnapshot { mut rows, version } = book(admin)?.all_settings(&namespace)?.read().await?;
+    let SettingsSnapshot { mut rows, version } = admin.policies.all_settings(&namespace)?.read().await?;
     if let Some(behind) = behind {
         rows.retain(|row| position(row) > behind);
     }

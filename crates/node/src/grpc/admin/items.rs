@@ -68,7 +68,7 @@ pub async fn list(
         unreadable: items.iter().filter(|item| !item.unreadable.is_empty()).count() as u64,
         items,
         next_page_token: through.map(|position| list.token(&bytes_of(position))).unwrap_or_default(),
-        incomplete_shards: admin.gather.incomplete(&shards).await,
+        incomplete_shards: admin.gather.incomplete(&shards),
         scanned,
     })
 }
@@ -93,7 +93,7 @@ pub async fn get(
             Ok(v1::GetItemResponse { item: Some(item) })
         }
         // A shard that nobody knows has no items.
-        None if admin.gather.knows(id.shard).await => {
+        None if admin.gather.knows(id.shard) => {
             let message = format!("shard {} could not be asked", id.shard);
             Err(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER))
         }

@@ -57,7 +57,7 @@ impl AdminService for Admin {
         request: Request<v1::ListNodesRequest>,
     ) -> Result<Response<v1::ListNodesResponse>, Status> {
         let sees_all = caller(&request)?.may_everywhere(Scope::Observe);
-        Ok(Response::new(cluster::nodes(self, sees_all, request.into_inner()).await))
+        Ok(Response::new(cluster::nodes(self, sees_all, request.into_inner())))
     }
 
     async fn list_shards(

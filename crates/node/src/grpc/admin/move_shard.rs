@@ -19,7 +19,7 @@ pub async fn move_to(
     request: v1::MoveShardRequest,
 ) -> Result<v1::MoveShardResponse, Refusal> {
     let v1::MoveShardRequest { shard_id, node, mut reason, dry_run } = request;
-    let operator = admin.operator(&mut reason)?;
+    let operator = admin.operator(&mut reason);
     let to = Some(node).filter(|node| !node.is_empty());
     let pins = to.is_some();
     let change = |config: Arc<Config>| async move {

@@ -83,7 +83,7 @@ pub async fn list(
     Ok(v1::ListOperationsResponse {
         operations,
         next_page_token: next.map(|position| list.token(&position)).unwrap_or_default(),
-        incomplete_shards: admin.gather.incomplete(&shards).await,
+        incomplete_shards: admin.gather.incomplete(&shards),
     })
 }
 
@@ -135,7 +135,7 @@ pub async fn look(
     let (views, shards) = admin.gather.operations(namespace, Some(id)).await?;
     let (_, all) = admin.gather.all_shards().await?;
     let Some(view) = views.into_iter().next() else {
-        let missing = admin.gather.incomplete(&shards).await;
+        let missing = admin.gather.incomplete(&shards);
         return Err(match missing.is_empty() {
             true => Refusal::new(Reason::OperationNotFound, format!("there is no operation {id}")),
             false => {

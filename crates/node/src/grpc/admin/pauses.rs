@@ -6,7 +6,7 @@ use forebay_access::Identity;
 use forebay_engine::Wanted;
 use forebay_proto::v1;
 use forebay_types::{
-    NOTE_BYTES_MAX, Namespace, PAUSED_BY_BYTES_MAX, Pause, Policy, Reason, Refusal, Side, Timestamp, Topic,
+    NOTE_BYTES_MAX, Namespace, PAUSED_BY_BYTES_MAX, Pause, Policy, Refusal, Side, Timestamp, Topic,
     TopicName, cut_text,
 };
 
@@ -17,7 +17,6 @@ use super::{
 use crate::{
     audit::principal_name,
     grpc::{admission::Call, fields},
-    policies::PolicyBook,
 };
 
 /// The longest pause that ends by itself.
@@ -49,7 +48,7 @@ pub async fn pause(
             *found = Some(Pause { since, ..pause.clone() });
         }
     };
-    let policy = book(admin)?.change(caller, &name, request.dry_run, wish).await?;
+    let policy = admin.policies.change(caller, &name, request.dry_run, wish).await?;
     Ok(v1::PauseTopicResponse { pauses: pauses_of(&policy, name.topic.is_empty(), since) })
 }
 
@@ -64,7 +63,7 @@ pub async fn resume(
     let sides = sides(&request.sides)?;
     cut_text(&mut request.reason, REASON_BYTES);
     let wish = |policy: &mut Policy| sides.iter().for_each(|side| *policy.pause_mut(*side) = None);
-    let policy = book(admin)?.change(caller, &name, request.dry_run, wish).await?;
+    let policy = admin.policies.change(caller, &name, request.dry_run, wish).await?;
     if !request.dry_run && !request.reason.is_empty() {
         let (namespace, topic, who, reason) = (&*name.namespace, &*name.topic, &*caller.id, &request.reason);
         tracing::info!(namespace, topic, who, reason, "pauses were ended");
@@ -120,15 +119,6 @@ pub fn pauses_of(policy: &Policy, of_namespace: bool, now: Timestamp) -> Vec<v1:
         })
     };
     Side::BOTH.into_iter().filter_map(pause).collect()
-}
-
-/// Book that changes policies and settings.
-pub fn book(admin: &Admin) -> Result<&PolicyBook, Refusal> {
-    admin.policies.as_ref().ok_or_else(|| {
-        let message = "this node has a static list of shards: to pause topics or to set something for them, \
-             configure a [catalog]";
-        Refusal::new(Reason::NoCatalog, message)
-    })
 }
 
 /// The topic, or the namespace if the topic is empty.

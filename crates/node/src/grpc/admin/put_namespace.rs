@@ -6,7 +6,6 @@ use forebay_types::{Refusal, TopicName, cut_text};
 
 use super::{
     context::{Admin, REASON_BYTES},
-    pauses::book,
     settings,
 };
 use crate::grpc::admission::Call;
@@ -24,7 +23,7 @@ pub async fn put(
     let limits = &admin.rules.limits;
     let wanted = settings::of_namespace(&admin.settings, limits, request.settings.as_ref())?;
     let name = TopicName::new(namespace, "");
-    let row = book(admin)?.put_settings(caller, &name, request.version, wanted, request.dry_run).await?;
+    let row = admin.policies.put_settings(caller, &name, request.version, wanted, request.dry_run).await?;
     if !request.dry_run {
         let (namespace, who, reason) = (&*name.namespace, &*caller.id, &request.reason);
         tracing::info!(namespace, who, reason, version = row.version, "settings of a namespace were put");

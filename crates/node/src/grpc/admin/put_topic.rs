@@ -6,7 +6,6 @@ use forebay_types::{Refusal, TopicName, cut_text};
 
 use super::{
     context::{Admin, REASON_BYTES},
-    pauses::book,
     settings,
 };
 use crate::grpc::{admission::Call, fields};
@@ -24,7 +23,7 @@ pub async fn put(
     cut_text(&mut request.reason, REASON_BYTES);
     let wanted = settings::of_topic(&admin.rules.limits, request.settings.as_ref())?;
     let name = TopicName { namespace, topic };
-    let row = book(admin)?.put_settings(caller, &name, request.version, wanted, request.dry_run).await?;
+    let row = admin.policies.put_settings(caller, &name, request.version, wanted, request.dry_run).await?;
     if !request.dry_run {
         let (namespace, topic, who, reason) = (&*name.namespace, &*name.topic, &*caller.id, &request.reason);
         tracing::info!(namespace, topic, who, reason, version = row.version, "settings of a topic were put");

@@ -280,9 +280,8 @@ fn may_give(caller: &Identity, grants: &[Grant]) -> Result<(), Refusal> {
 
 fn book(admin: &Admin) -> Result<&TokenBook, Refusal> {
     admin.token_book.as_ref().ok_or_else(|| {
-        let message =
-            "this node accepts no tokens of a catalog: configure a [catalog], and catalog_tokens in [access]";
-        Refusal::new(Reason::NoCatalog, message)
+        let message = "this node accepts no tokens of its catalog: set catalog_tokens = true in [access]";
+        Refusal::new(Reason::CatalogTokensOff, message)
     })
 }
 

@@ -64,7 +64,7 @@ impl TopicWalk {
             if self.sums {
                 self.uncounted.extend(shards.difference(&counted));
             }
-            self.incomplete.extend(admin.gather.incomplete(&shards).await);
+            self.incomplete.extend(admin.gather.incomplete(&shards));
             self.scanned += scanned;
             self.found.extend(topics);
             self.is_over = through.is_none();

@@ -170,7 +170,7 @@ pub async fn figures(admin: &Admin, name: &TopicName) -> Result<v1::GetTopicResp
     let topic = topics.into_iter().next().filter(|topic| topic.topic == *name.topic);
     Ok(v1::GetTopicResponse {
         topic: with_wishes(admin, name, topic).await?,
-        incomplete_shards: admin.gather.incomplete(&shards).await,
+        incomplete_shards: admin.gather.incomplete(&shards),
         ..v1::GetTopicResponse::default()
     })
 }
@@ -243,7 +243,7 @@ async fn by_name(
         let limit = if page.scanned == 0 { wanted } else { SCAN_TOPICS };
         let scanned = TopicsCall { scope: query.scope.clone(), after, limit, due: true, forgotten: false };
         let TopicScan { topics, mut through, shards, scanned, .. } = admin.gather.topics(scanned).await?;
-        incomplete.extend(admin.gather.incomplete(&shards).await);
+        incomplete.extend(admin.gather.incomplete(&shards));
         page.scanned += scanned;
         for topic in topics.into_iter().filter(|topic| query.passes(topic)) {
             if page.topics.len() == query.size {
@@ -290,7 +290,7 @@ async fn by_figures(
             forgotten: false,
         };
         let TopicScan { topics, through, shards, scanned, .. } = admin.gather.topics(scanned).await?;
-        incomplete.extend(admin.gather.incomplete(&shards).await);
+        incomplete.extend(admin.gather.incomplete(&shards));
         page.scanned += scanned;
         topics.iter().filter(|topic| query.passes(topic)).for_each(|topic| greatest.add(topic));
         after = through;

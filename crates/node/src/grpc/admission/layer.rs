@@ -349,7 +349,9 @@ mod tests {
         let bounds = RequestBounds { bytes: 1_000, members: 10, values: 100 };
         let access = Access::open();
         let clock = Arc::new(forebay_types::SystemClock::default());
-        let audit = Auditor::new(None, "node1", clock).unwrap();
+        // It is asked about no call that it would write down.
+        let catalog = Arc::new(forebay_store::SqliteCatalog::new("nowhere"));
+        let audit = Auditor::new(catalog, "node1", clock).unwrap();
         let reported = ReportedNamespaces::default();
         let layer = AdmissionLayer { load: load.clone(), bounds, access, audit, reported, traces: None };
         let mut service = layer.layer(inner);

@@ -28,7 +28,7 @@ pub async fn count(admin: &Admin, name: &TopicName, until: Timestamp, most: u64)
             now: admin.clock.wall(),
         };
         let ItemScan { items, through, shards, .. } = admin.gather.items(&page).await?;
-        let incomplete = admin.gather.incomplete(&shards).await;
+        let incomplete = admin.gather.incomplete(&shards);
         if !incomplete.is_empty() {
             return Err(unknown(format!("shards {incomplete:?} could not be asked")));
         }

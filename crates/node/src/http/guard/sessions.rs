@@ -1,5 +1,4 @@
-//! Sessions of browsers: in the catalog, so that each node knows them, or in the memory of a node without
-//! one.
+//! Sessions of browsers: in the catalog, so that each node knows them.
 
 use std::{
     collections::HashMap,
@@ -33,9 +32,9 @@ const KNOWN_MAX: usize = SessionBounds::DEFAULT.in_all as usize;
 /// Keeps sessions. Clones share all of it.
 #[derive(Clone)]
 pub struct Sessions {
-    /// The catalog. `None`: the memory of this node has all sessions.
-    catalog: Option<Arc<dyn Catalog>>,
-    /// Sessions that were read from the catalog, or all sessions without one.
+    /// The catalog.
+    catalog: Arc<dyn Catalog>,
+    /// Sessions that were read from it.
     known: Arc<Mutex<HashMap<SessionId, Known>>>,
     /// Tells which are over.
     clock: Arc<dyn Clock>,
@@ -53,8 +52,8 @@ struct Known {
 }
 
 impl Sessions {
-    /// In a catalog, or in memory.
-    pub fn new(catalog: Option<Arc<dyn Catalog>>, clock: Arc<dyn Clock>) -> Self {
+    /// In a catalog.
+    pub fn new(catalog: Arc<dyn Catalog>, clock: Arc<dyn Clock>) -> Self {
         Self { catalog, known: Arc::default(), clock, unanswered: Arc::default() }
     }
 
@@ -70,22 +69,17 @@ impl Sessions {
         let now = self.clock.wall();
         let (token_id, secret) = (token.to_string(), *secret.as_bytes());
         let row = SessionRow { id, token_id, secret, made_at: now, used_at: now };
-        if let Some(catalog) = &self.catalog {
-            let session = NewSession {
-                row: row.clone(),
-                replaces,
-                made_before: now.minus(AGE_MAX),
-                used_before: now.minus(IDLE_MAX),
-                bounds: SessionBounds::DEFAULT,
-            };
-            self.within(CATALOG_TIMEOUT, catalog.add_session(&session)).await?;
-        }
+        let session = NewSession {
+            row: row.clone(),
+            replaces,
+            made_before: now.minus(AGE_MAX),
+            used_before: now.minus(IDLE_MAX),
+            bounds: SessionBounds::DEFAULT,
+        };
+        self.within(CATALOG_TIMEOUT, self.catalog.add_session(&session)).await?;
         let mut known = self.lock();
         if let Some(before) = replaces {
             known.remove(&before);
-        }
-        if self.catalog.is_none() {
-            make_room(&mut known, &row.token_id, SessionBounds::DEFAULT, now);
         }
         self.keep(&mut known, id, Some(row));
         Ok(())
@@ -111,8 +105,7 @@ impl Sessions {
     /// Ends a session.
     pub async fn end(&self, id: &SessionId) -> Result<(), Refusal> {
         self.lock().remove(id);
-        let Some(catalog) = &self.catalog else { return Ok(()) };
-        let removed = self.within(CATALOG_TIMEOUT, catalog.remove_session(id)).await;
+        let removed = self.within(CATALOG_TIMEOUT, self.catalog.remove_session(id)).await;
         // A reader that read it before that has put it back.
         let mut known = self.lock();
         match removed {
@@ -125,32 +118,25 @@ impl Sessions {
     /// Returns the session with an id, be it over or not. While the catalog does not answer, the one that was
     /// read before holds.
     pub async fn read(&self, id: &SessionId) -> Result<Option<SessionRow>, Refusal> {
-        let before = self.seen(id);
-        let Some(catalog) = &self.catalog else { return Ok(before.and_then(|known| known.row)) };
-        match before {
+        match self.seen(id) {
             Some(known) if self.clock.monotonic().since(known.read) < FRESH_FOR => Ok(known.row),
             Some(known) => {
-                let (sessions, catalog, id) = (self.clone(), catalog.clone(), *id);
+                let (sessions, id) = (self.clone(), *id);
                 // To its end, though the browser goes away: others take what is known as fresh until
                 // then, and it may have ended at another node.
-                let again = async move { sessions.read_from(&*catalog, &id, AGAIN_TIMEOUT).await };
+                let again = async move { sessions.read_from(&id, AGAIN_TIMEOUT).await };
                 match tokio::spawn(again).await {
                     Ok(Ok(row)) => Ok(row),
                     Ok(Err(_)) | Err(_) => Ok(known.row),
                 }
             }
-            None => self.read_from(&**catalog, id, CATALOG_TIMEOUT).await,
+            None => self.read_from(id, CATALOG_TIMEOUT).await,
         }
     }
 
     /// Reads the session with an id from the catalog. From then on it is known.
-    async fn read_from(
-        &self,
-        catalog: &dyn Catalog,
-        id: &SessionId,
-        timeout: Duration,
-    ) -> Result<Option<SessionRow>, Refusal> {
-        let mut row = self.within(timeout, catalog.session(id)).await?;
+    async fn read_from(&self, id: &SessionId, timeout: Duration) -> Result<Option<SessionRow>, Refusal> {
+        let mut row = self.within(timeout, self.catalog.session(id)).await?;
         let mut known = self.lock();
         // A use that could not be noted counts all the same.
         let used = known.get(id).and_then(|known| known.row.as_ref()).map(|row| row.used_at);
@@ -180,13 +166,11 @@ impl Sessions {
         if let Some(row) = self.lock().get_mut(id).and_then(|known| known.row.as_mut()) {
             row.used_at = row.used_at.max(now);
         }
-        if let Some(catalog) = &self.catalog {
-            let _ = self.within(AGAIN_TIMEOUT, catalog.note_session_use(id, now)).await;
-        }
+        let _ = self.within(AGAIN_TIMEOUT, self.catalog.note_session_use(id, now)).await;
     }
 
     fn keep(&self, known: &mut HashMap<SessionId, Known>, id: SessionId, row: Option<SessionRow>) {
-        if self.catalog.is_some() && known.len() >= KNOWN_MAX {
+        if known.len() >= KNOWN_MAX {
             let now = self.clock.monotonic();
             known.retain(|_, known| now.since(known.read) < NOTE_EVERY);
             if known.len() >= KNOWN_MAX {
@@ -221,27 +205,6 @@ impl Sessions {
 
 fn is_over(row: &SessionRow, now: Timestamp) -> bool {
     now.since(row.used_at) >= IDLE_MAX || now.since(row.made_at) >= AGE_MAX
-}
-
-/// Makes room in memory for one more session of a token, as the catalog does.
-fn make_room(known: &mut HashMap<SessionId, Known>, token: &str, bounds: SessionBounds, now: Timestamp) {
-    known.retain(|_, known| known.row.as_ref().is_some_and(|row| !is_over(row, now)));
-    let mut counts: HashMap<String, u32> = HashMap::new();
-    for row in known.values().filter_map(|known| known.row.as_ref()) {
-        *counts.entry(row.token_id.clone()).or_default() += 1;
-    }
-    let own = counts.get(token).copied().unwrap_or(0);
-    let full = known.len() >= bounds.in_all as usize;
-    let loses = match own >= bounds.per_token {
-        true => Some(token.to_owned()),
-        false if full => counts.into_iter().max_by_key(|(_, count)| *count).map(|(token, _)| token),
-        false => None,
-    };
-    let Some(loses) = loses else { return };
-    let rows = known.values().filter_map(|known| known.row.as_ref()).filter(|row| row.token_id == loses);
-    if let Some(oldest) = rows.min_by_key(|row| (row.used_at, row.id)).map(|row| row.id) {
-        known.remove(&oldest);
-    }
 }
 
 #[cfg(test)]
@@ -287,8 +250,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_session_ends_when_it_is_idle_old_replaced_or_ended() {
-        let clock = Arc::new(Hand::default());
-        let sessions = Sessions::new(None, clock.clone());
+        let (folder, clock) = (tempfile::tempdir().unwrap(), Arc::new(Hand::default()));
+        let [sessions, _] = two_nodes(&folder, &clock).await;
         let (one, minute) = (token(1), Duration::from_mins(1));
         begin(&sessions, 1, &one).await;
         let row = sessions.find(&[1; 32]).await.unwrap().unwrap();
@@ -323,7 +286,7 @@ mod tests {
         let catalog = forebay_store::SqliteCatalog::new(&path);
         catalog.migrate(forebay_types::ClusterId::default()).await.unwrap();
         let catalog: Arc<dyn Catalog> = Arc::new(catalog);
-        [(), ()].map(|()| Sessions::new(Some(catalog.clone()), clock.clone()))
+        [(), ()].map(|()| Sessions::new(catalog.clone(), clock.clone()))
     }
 
     /// Each reader goes away before the catalog answers.
@@ -356,38 +319,5 @@ mod tests {
         clock.advance(Duration::from_mins(2));
         let row = here.look(&[1; 32]).await.unwrap().expect("it was used two minutes ago");
         assert_eq!(row.used_at, used);
-    }
-
-    #[tokio::test]
-    async fn the_oldest_session_of_a_token_makes_room() {
-        let clock = Arc::new(Hand::default());
-        let sessions = Sessions::new(None, clock.clone());
-        begin(&sessions, 100, &token(2)).await;
-        for id in 0..11 {
-            clock.advance(Duration::from_secs(1));
-            begin(&sessions, id, &token(1)).await;
-        }
-        assert!(
-            !is_there(&sessions, 0).await && is_there(&sessions, 1).await && is_there(&sessions, 10).await
-        );
-        assert!(is_there(&sessions, 100).await, "another token's stays");
-
-        // In all.
-        let row = |id: u8, token: &str, used| SessionRow {
-            id: [id; 32],
-            token_id: token.to_owned(),
-            secret: [0; 32],
-            made_at: clock.wall(),
-            used_at: clock.wall().plus(Duration::from_micros(used)),
-        };
-        let rows = [row(1, "a", 5), row(2, "b", 9), row(3, "b", 8)];
-        let read = Monotonic::default();
-        let mut known: HashMap<_, _> =
-            rows.into_iter().map(|row| (row.id, Known { row: Some(row), read })).collect();
-        let bounds = SessionBounds { per_token: 3, in_all: 3 };
-        make_room(&mut known, "c", bounds, clock.wall());
-        assert!(known.len() == 2 && !known.contains_key(&[3; 32]), "of the token that has the most");
-        make_room(&mut known, "c", bounds, clock.wall());
-        assert_eq!(known.len(), 2, "there is room");
     }
 }

@@ -19,8 +19,7 @@ use crate::{
 /// Sets all gauges. Returns the counters of seconds, with their names.
 pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)> {
     gauge!("forebay_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-    let peers = node.peers.as_ref().map(|(places, _)| places);
-    for places in [&node.load.connections, &node.load.http_connections].into_iter().chain(peers) {
+    for places in [&node.load.connections, &node.load.http_connections, &node.peers.0] {
         let port = places.port();
         gauge!("forebay_connections", "port" => port).set(places.in_use() as f64);
         gauge!("forebay_connections_guests", "port" => port).set(places.guests() as f64);
@@ -32,9 +31,9 @@ pub fn set(node: &NodeInfo, status: Option<&Status>) -> Vec<(&'static str, f64)>
     super::memory::set(node, status);
     super::tokens::set(&node.access);
     gauge!("forebay_calls_at_work").set(node.load.calls.in_use() as f64);
-    let state = node.cluster.as_ref().map(|cluster| cluster.borrow().clone());
-    cluster(state.as_deref());
-    super::peers::set(state.as_deref());
+    let state = node.cluster.borrow().clone();
+    cluster(&state);
+    super::peers::set(&state);
     let mut seconds = Vec::new();
     if let Some(status) = status {
         engine(status, node.clock.wall());
@@ -75,19 +74,17 @@ fn process() -> Option<f64> {
 }
 
 /// The cluster. A node without one is alone.
-fn cluster(cluster: Option<&ClusterState>) {
-    let answers = cluster.is_none_or(|cluster| cluster.catalog_trouble.is_empty());
-    gauge!("forebay_catalog_answers").set(f64::from(answers));
-    let (mut live, mut draining, mut silent) = (usize::from(cluster.is_none()), 0, 0);
-    for node in cluster.into_iter().flat_map(|cluster| &cluster.nodes) {
+fn cluster(cluster: &ClusterState) {
+    gauge!("forebay_catalog_answers").set(f64::from(cluster.catalog_trouble.is_empty()));
+    let (mut live, mut draining, mut silent) = (0_usize, 0, 0);
+    for node in &cluster.nodes {
         match node.presence() {
             Presence::Live | Presence::Joining => live += 1,
             Presence::Draining => draining += 1,
             Presence::Silent => silent += 1,
         }
     }
-    let nodes = cluster.into_iter().flat_map(|cluster| &cluster.nodes);
-    let unreached = nodes.filter(|node| node.live && !node.reached).count();
+    let unreached = cluster.nodes.iter().filter(|node| node.live && !node.reached).count();
     for (state, count) in
         [("live", live), ("draining", draining), ("silent", silent), ("unreached", unreached)]
     {

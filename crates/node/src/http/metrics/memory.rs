@@ -11,10 +11,8 @@ pub fn set(node: &NodeInfo, status: Option<&Status>) {
     budget("requests", load.request_bytes.in_use(), load.limits.request_bytes);
     budget("unsent", load.unread.in_use(), load.limits.unread_bytes);
     budget("polls", node.engine.waiting_bytes(), settings.poll_bytes);
-    if let Some((_, links)) = &node.peers {
-        let (forwarded, most) = links.forwarded_bytes();
-        budget("forwards", forwarded, most);
-    }
+    let (forwarded, most) = node.peers.1.forwarded_bytes();
+    budget("forwards", forwarded, most);
     let Some(status) = status else { return };
     budget("enqueues", status.admitted_bytes, settings.admit_bytes);
     budget("topics", status.topic_bytes, settings.topic_bytes);

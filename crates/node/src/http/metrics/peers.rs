@@ -10,10 +10,9 @@ use metrics::gauge;
 
 /// Sets the gauge. A node that has left is none any more. That is no 0, which would raise an alarm until this
 /// process ends.
-pub fn set(cluster: Option<&ClusterState>) {
+pub fn set(cluster: &ClusterState) {
     static SHOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let others =
-        cluster.into_iter().flat_map(|cluster| cluster.nodes.iter().filter(|node| node.name != cluster.own));
+    let others = cluster.nodes.iter().filter(|node| node.name != cluster.own);
     let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut gone = std::mem::take(&mut *shown);
     for node in others {

@@ -14,4 +14,4 @@ pub(super) use nodes::{Join, Leave, SendBeat, SetDraining};
 pub(super) use policies::PutPolicy;
 pub(super) use remove_policies::RemovePolicies;
 pub(super) use settings::{PutAllSettings, PutSettings};
-pub(super) use shards::{AddShard, RemoveShard, SetShardState};
+pub(super) use shards::{AddShard, RemoveShard, SetShardState, SetShardUrl};

@@ -27,6 +27,13 @@ async fn advance(session: &mut dyn Session, from_version: u64) -> Result<bool, S
     Ok(session.execute(Statement::new(sql, vec![from_version.into()])).await? == 1)
 }
 
+/// The shard at a URL.
+async fn with_url(session: &mut dyn Session, url: &str) -> Result<Option<ShardId>, StoreError> {
+    let sql = "SELECT id FROM shard WHERE url = ?";
+    let rows = session.fetch(Statement::new(sql, vec![url.into()])).await?;
+    rows.first().map(|row| Ok(ShardId(row.u32(0)?))).transpose()
+}
+
 /// Adds an active shard. Its URL has been checked.
 pub(in super::super) struct AddShard<'a> {
     /// Where it is.
@@ -52,9 +59,8 @@ impl AddShard<'_> {
         session: &mut dyn Session,
         id: ShardId,
     ) -> Result<Option<CatalogError>, StoreError> {
-        let with_url = Statement::new("SELECT id FROM shard WHERE url = ?", vec![self.url.into()]);
-        if let Some(row) = session.fetch(with_url).await?.first() {
-            return Ok(Some(CatalogError::UrlTaken(ShardId(row.u32(0)?))));
+        if let Some(other) = with_url(session, self.url).await? {
+            return Ok(Some(CatalogError::UrlTaken(other)));
         }
         let with_id = Statement::new("SELECT 1 FROM shard WHERE id = ?", vec![id.0.into()]);
         let taken = int_of(&session.fetch(with_id).await?)?.is_some();
@@ -78,6 +84,33 @@ impl Change for AddShard<'_> {
         let sql = "UPDATE cluster SET last_shard = ? WHERE id = 1 AND last_shard < ?";
         session.execute(Statement::new(sql, vec![id.0.into(), id.0.into()])).await?;
         Ok(End::Commit(Ok(id)))
+    }
+}
+
+/// Changes where a shard is. Its URL has been checked.
+pub(in super::super) struct SetShardUrl<'a> {
+    /// The shard.
+    pub(in super::super) id: ShardId,
+    /// Where it is now.
+    pub(in super::super) url: &'a str,
+    /// The version of the shards from which that was decided.
+    pub(in super::super) from_version: u64,
+}
+
+#[async_trait]
+impl Change for SetShardUrl<'_> {
+    type Answer = Result<(), CatalogError>;
+
+    async fn execute(&self, session: &mut dyn Session) -> Result<End<Self::Answer>, StoreError> {
+        if !advance(session, self.from_version).await? {
+            return Ok(End::RollBack(Err(CatalogError::Stale)));
+        }
+        if let Some(other) = with_url(session, self.url).await?.filter(|other| *other != self.id) {
+            return Ok(End::RollBack(Err(CatalogError::UrlTaken(other))));
+        }
+        let sql = "UPDATE shard SET url = ? WHERE id = ?";
+        let values = vec![self.url.into(), self.id.0.into()];
+        Ok(if_one(session.execute(Statement::new(sql, values)).await?, self.id))
     }
 }
 

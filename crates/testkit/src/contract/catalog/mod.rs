@@ -112,7 +112,8 @@ macro_rules! catalog_contract {
                     a_replaced_process_neither_beats_nor_leaves, a_node_drains_until_that_is_undone,
                     beats_of_many_nodes_are_all_counted;
                 shards: shards_get_numbers_that_are_never_reused, a_shard_is_added_once,
-                    a_password_is_not_stored, a_shard_changes_its_state, a_shard_goes_with_its_home,
+                    a_password_is_not_stored, a_shard_changes_its_address,
+                    a_shard_changes_its_state, a_shard_goes_with_its_home,
                     a_shard_is_changed_from_the_shards_as_they_are,
                     shards_added_at_once_have_different_numbers;
                 assignment: homes_are_read_as_they_were_written, a_change_from_an_old_version_is_refused,

@@ -85,6 +85,33 @@ pub async fn a_shard_changes_its_state(subject: CatalogSubject) {
     assert_eq!(all(&*catalog).await, before);
 }
 
+/// Two shards never have one address, and the catalog keeps no password.
+pub async fn a_shard_changes_its_address(subject: CatalogSubject) {
+    let catalog = subject.migrated().await;
+    let urls = [add(&*catalog, 1, None).await, add(&*catalog, 2, None).await];
+    assert_eq!(urls, [1, 2]);
+    let before = all(&*catalog).await;
+    let version = before.versions.shards;
+    let other = before.shards.as_ref().expect("reads")[1].url.clone();
+    let moved = "mysql://forebay@elsewhere/forebay_0001";
+    for (id, url, from) in [
+        (1, &*other, version),
+        (3, moved, version),
+        (1, moved, version - 1),
+        (1, "mysql://forebay:secret@elsewhere/forebay_0001", version),
+    ] {
+        let refused = catalog.set_shard_url(ShardId(id), url, from).await.expect_err("is refused");
+        assert!(!refused.to_string().contains("secret"), "{refused}");
+    }
+    assert_eq!(all(&*catalog).await, before);
+    catalog.set_shard_url(ShardId(1), moved, version).await.expect("changes");
+    let after = all(&*catalog).await;
+    let urls: Vec<_> = after.shards.as_ref().expect("reads").iter().map(|shard| &*shard.url).collect();
+    assert_eq!(urls, [moved, &*other]);
+    assert!(after.versions.shards > version);
+    assert_eq!(after.versions.nodes, before.versions.nodes);
+}
+
 /// A home of no shard would stay for ever.
 pub async fn a_shard_goes_with_its_home(subject: CatalogSubject) {
     let catalog = subject.migrated().await;

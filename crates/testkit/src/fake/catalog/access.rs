@@ -204,6 +204,12 @@ impl Catalog for FakeCatalog {
         self.change("new shard", move |tables| tables.add_shard(&url, id)).await?
     }
 
+    async fn set_shard_url(&self, id: ShardId, url: &str, from_version: u64) -> Result<(), CatalogError> {
+        check_shard_url(url)?;
+        let url = url.to_owned();
+        self.change("address of a shard", move |it| it.set_shard_url(id, &url, from_version)).await?
+    }
+
     async fn set_shard_state(
         &self,
         id: ShardId,

@@ -307,6 +307,17 @@ impl CatalogTables {
         if self.versions.shards == version { Ok(()) } else { Err(CatalogError::Stale) }
     }
 
+    /// See [`Catalog::set_shard_url`](forebay_store::Catalog::set_shard_url).
+    pub fn set_shard_url(&mut self, id: ShardId, url: &str, from_version: u64) -> Result<(), CatalogError> {
+        self.check_version(from_version)?;
+        if let Some(other) = self.shards.values().find(|other| other.url == url && other.id != id) {
+            return Err(CatalogError::UrlTaken(other.id));
+        }
+        url.clone_into(&mut self.shards.get_mut(&id).ok_or(CatalogError::NoShard(id))?.url);
+        self.versions.shards += 1;
+        Ok(())
+    }
+
     /// See [`Catalog::set_shard_state`](forebay_store::Catalog::set_shard_state).
     pub fn set_shard_state(
         &mut self,

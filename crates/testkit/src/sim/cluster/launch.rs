@@ -154,9 +154,10 @@ fn exits(world: &Arc<World>, node: Node, error: &JoinError) {
     world.journal.note(format_args!("process {} ends: {error}", node.process.number));
     match error {
         JoinError::NameTaken(_) => world.cluster().coverage().names_taken += 1,
-        JoinError::AddressTaken(..) | JoinError::AddressElsewhere(..) | JoinError::Catalog(_) => {
-            world.blame("SHARD-SERVED", format!("a node can't join: {error}"))
-        }
+        JoinError::AddressTaken(..)
+        | JoinError::AddressElsewhere(..)
+        | JoinError::Alone(..)
+        | JoinError::Catalog(_) => world.blame("SHARD-SERVED", format!("a node can't join: {error}")),
     }
     let world = world.clone();
     // Elsewhere: this is one of the tasks that end.

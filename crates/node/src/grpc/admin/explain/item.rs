@@ -24,7 +24,7 @@ pub async fn blockers(
 ) -> Result<(Vec<Found>, String), Refusal> {
     let item = match admin.gather.item(namespace, id, 0).await? {
         Some(Some(item)) => item,
-        None if admin.gather.knows(id.shard).await => {
+        None if admin.gather.knows(id.shard) => {
             let owner = admin.gather.owner(id.shard);
             return Ok((vec![topic::unserved(&Unserved { shard: id.shard, owner })], String::new()));
         }

@@ -34,18 +34,15 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     let mut live = Live::default();
     let body = html! {
         h1 { "Nodes" }
-        @if let Some(cluster) = status.cluster.as_deref().filter(|it| !it.catalog_trouble.is_empty()) {
+        @if !status.cluster.catalog_trouble.is_empty() {
             p.bad role="alert" {
-                "The catalog does not answer, so this may be old: " (cluster.catalog_trouble)
+                "The catalog does not answer, so this may be old: " (status.cluster.catalog_trouble)
             }
         }
         @if answer.nodes.is_empty() {
             p.none { "There are no more nodes. " a href="nodes" { "First page" } }
         } @else {
             (table(asked, &answer.nodes, &status, &mut live))
-        }
-        @if status.cluster.is_none() {
-            p.dim { "This node has a static list of shards and no catalog. It knows no other nodes." }
         }
         @if !answer.next_page_token.is_empty() {
             @let next = link("nodes", &[("page-token", &answer.next_page_token)]);
@@ -57,8 +54,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
 }
 
 fn table(asked: &Asked, nodes: &[Node], status: &NodeStatus, live: &mut Live) -> Markup {
-    // Without a catalog there is nothing to change.
-    let changes = asked.may(Scope::Admin, ALL_NAMESPACES) && status.cluster.is_some();
+    let changes = asked.may(Scope::Admin, ALL_NAMESPACES);
     html! {
         div.scroll {
             table.list {
@@ -83,7 +79,7 @@ fn table(asked: &Asked, nodes: &[Node], status: &NodeStatus, live: &mut Live) ->
 
 fn row(asked: &Asked, node: &Node, (status, changes): (&NodeStatus, bool), live: &mut Live) -> Markup {
     let id = live.row(&["node", &node.name]);
-    let (class, words) = state(node, member(status.cluster.as_deref(), &node.name));
+    let (class, words) = state(node, member(&status.cluster, &node.name));
     let addresses = [
         ("clients", &node.clients_address),
         ("nodes", &node.peer_address),
@@ -105,8 +101,8 @@ fn row(asked: &Asked, node: &Node, (status, changes): (&NodeStatus, bool), live:
 }
 
 /// The state of a node, as this node itself sees it.
-fn member<'a>(cluster: Option<&'a ClusterState>, name: &str) -> Option<&'a Member> {
-    cluster.and_then(|cluster| cluster.nodes.iter().find(|member| member.name == name))
+fn member<'a>(cluster: &'a ClusterState, name: &str) -> Option<&'a Member> {
+    cluster.nodes.iter().find(|member| member.name == name)
 }
 
 /// The class and the words of a node's state.

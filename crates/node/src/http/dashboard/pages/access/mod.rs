@@ -31,7 +31,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     };
     let tokens = match asked.admin()?.list_tokens(asked.request(request)).await {
         Ok(answer) => section(asked, &answer.into_inner()),
-        Err(refused) if needs_catalog(&refused) => not_kept(asked),
+        Err(refused) if are_off(&refused) => not_kept(),
         Err(refused) => return Err(refused.into()),
     };
     let body = html! {
@@ -49,10 +49,10 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     Ok(Shown::new("Access", body, Live::default()))
 }
 
-/// Whether a call was refused because the node keeps nothing in a catalog.
-pub fn needs_catalog(refused: &Status) -> bool {
+/// Whether a call was refused because the node accepts no tokens of its catalog.
+fn are_off(refused: &Status) -> bool {
     let details = refused.get_error_details();
-    details.error_info().is_some_and(|info| info.reason == Reason::NoCatalog.as_str())
+    details.error_info().is_some_and(|info| info.reason == Reason::CatalogTokensOff.as_str())
 }
 
 fn section(asked: &Asked, answer: &ListTokensResponse) -> Markup {
@@ -85,23 +85,15 @@ fn section(asked: &Asked, answer: &ListTokensResponse) -> Markup {
 }
 
 /// Names the settings with which tokens are kept.
-fn not_kept(asked: &Asked) -> Markup {
+fn not_kept() -> Markup {
     html! {
         h2 { "Tokens" }
-        @if asked.info.cluster.is_some() {
-            p { "This node accepts no tokens of its catalog, so none are listed. To keep tokens there:" }
-            pre { "[access]\ncatalog_tokens = true" }
-            p { "The first token is written straight into the catalog:" }
-            pre { "forebay token create --name admin --bootstrap --config forebay.toml --out admin.token" }
-        } @else {
-            p {
-                "This node has a static list of shards and no [catalog], so it keeps no tokens. "
-                "It can read them from a file:"
-            }
-            pre { "[access]\ntokens_file = \"/etc/forebay/tokens.toml\"" }
-            p { "Tokens of a file are made, listed and revoked with the command line:" }
-            pre { (ADMIN_OF_A_FILE) }
-        }
+        p { "This node accepts no tokens of its catalog, so none are listed. To keep tokens there:" }
+        pre { "[access]\ncatalog_tokens = true" }
+        p { "The first token is written straight into the catalog:" }
+        pre { "forebay token create --name admin --bootstrap --config forebay.toml --out admin.token" }
+        p { "Tokens of a file (access.tokens_file) are made, listed and revoked with the command line:" }
+        pre { (ADMIN_OF_A_FILE) }
     }
 }
 
@@ -113,10 +105,10 @@ mod tests {
     use crate::grpc::of_call;
 
     #[test]
-    fn a_node_that_keeps_nothing_is_told_from_other_refusals() {
-        let refused = |reason| needs_catalog(&of_call(&Refusal::new(reason, "no")));
-        assert!(refused(Reason::NoCatalog));
+    fn tokens_that_are_off_are_told_from_other_refusals() {
+        let refused = |reason| are_off(&of_call(&Refusal::new(reason, "no")));
+        assert!(refused(Reason::CatalogTokensOff));
         assert!(!refused(Reason::LastAdmin), "it has the same code");
-        assert!(!needs_catalog(&Status::failed_precondition("no")));
+        assert!(!are_off(&Status::failed_precondition("no")));
     }
 }

@@ -7,20 +7,14 @@ use forebay_proto::v1::ListAuditRecordsResponse;
 use maud::{Markup, html};
 
 use self::filter::Filter;
-use super::{
-    super::{asked::Asked, links::link, live::Live, show::Shown, texts::counted, trouble::Trouble},
-    access::needs_catalog,
-};
+use super::super::{asked::Asked, links::link, live::Live, show::Shown, texts::counted, trouble::Trouble};
 
 /// Makes the page.
 pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     let filter = Filter::of(asked)?;
     let mut live = Live::default();
-    let list = match asked.admin()?.list_audit_records(asked.request(filter.request())).await {
-        Ok(answer) => list(asked, &filter, &answer.into_inner(), &mut live),
-        Err(refused) if needs_catalog(&refused) => not_kept(),
-        Err(refused) => return Err(refused.into()),
-    };
+    let answer = asked.admin()?.list_audit_records(asked.request(filter.request())).await?.into_inner();
+    let list = list(asked, &filter, &answer, &mut live);
     let body = html! {
         h1 { "Audit" @if !asked.is_about_all() { " of " bdi { (asked.namespace()) } } }
         (filter.form())
@@ -59,23 +53,6 @@ fn list(asked: &Asked, filter: &Filter<'_>, answer: &ListAuditRecordsResponse, l
         }
         @if !is_last {
             p { a rel="next" href=(filter.next(&answer.next_page_token)) { "Next page" } }
-        }
-    }
-}
-
-/// Names the settings with which records are kept.
-fn not_kept() -> Markup {
-    html! {
-        div.empty {
-            p {
-                "This node has a static list of shards and no catalog. "
-                "It writes audit records into its log alone, with the target " code { "audit" } "."
-            }
-            p {
-                "With a catalog they are kept for 400 days and shown here. "
-                "In the configuration of each node:"
-            }
-            pre { "[catalog]\nurl = \"mysql://forebay@db1:3306/forebay_catalog\"" }
         }
     }
 }
