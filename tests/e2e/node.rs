@@ -127,6 +127,20 @@ impl Node {
         }
     }
 
+    /// Waits until it knows owners of so many shards. A node is ready as soon as it has one.
+    pub async fn owns(&self, shards: usize) {
+        let deadline = Instant::now() + READY_TIMEOUT;
+        let owned = async || {
+            let status: serde_json::Value = serde_json::from_str(&self.fetch("/status.json").await.1).ok()?;
+            let homes = status["cluster"]["shards"].as_array()?;
+            Some(homes.iter().filter(|home| home["owner"].is_string()).count())
+        };
+        while owned().await.unwrap_or(0) < shards {
+            assert!(Instant::now() < deadline, "fewer than {shards} shards have owners");
+            sleep(POLL_EVERY).await;
+        }
+    }
+
     /// Where this process finds a file that the node sees at `path`.
     pub fn path_of(&self, path: &Path) -> PathBuf {
         let root = PathBuf::from(format!("/proc/{}/root", self.child.id()));

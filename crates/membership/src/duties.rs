@@ -20,6 +20,15 @@ pub fn assigned(catalog: &CatalogView, own: &NodeName) -> BTreeMap<ShardId, Duty
     catalog.shards.iter().map(|shard| (shard.id, duty(shard.id, shard.state))).collect()
 }
 
+/// The duties of the only node: it is to own all shards, whether it reaches them or not.
+pub fn all(catalog: &CatalogView) -> BTreeMap<ShardId, Duty> {
+    let duty = |state| match state {
+        CatalogShardState::Offline => Duty::Leave { successor: String::new() },
+        CatalogShardState::Active | CatalogShardState::Draining => Duty::Own,
+    };
+    catalog.shards.iter().map(|shard| (shard.id, duty(shard.state))).collect()
+}
+
 /// Whether a shard is to have no owner.
 pub fn is_offline(catalog: &CatalogView, id: ShardId) -> bool {
     catalog.shards.iter().any(|it| it.id == id && it.state == CatalogShardState::Offline)

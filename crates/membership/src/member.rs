@@ -180,19 +180,22 @@ impl Member {
         let changed = self.setup.catalog_changed.clone();
         let how = loop {
             // A shard that falls silent during the turn is one more.
-            let silent = served.borrow_and_update().silent;
+            let Served { silent, owned, .. } = *served.borrow_and_update();
             tokio::select! {
                 biased;
                 how = &mut asked_to_leave => break how,
                 () = self.turn() => {}
             }
             let pause = if self.hurries { HURRIED_TURN_EVERY } else { TURN_EVERY };
-            let more_are_silent = served.wait_for(|served: &Served| served.silent > silent);
+            // Whoever asks the only node hears at once what it has taken over.
+            let is_alone = self.setup.node.is_alone();
+            let is_news = |now: &Served| now.silent > silent || is_alone && now.owned != owned;
+            let news = served.wait_for(is_news);
             tokio::select! {
                 biased;
                 how = &mut asked_to_leave => break how,
                 () = changed.notified() => {}
-                _ = more_are_silent => {}
+                _ = news => {}
                 () = tokio::time::sleep(pause) => {}
             }
         };
@@ -332,7 +335,10 @@ impl Member {
         // A shard that was taken over meanwhile must not be given away unasked.
         let sights = &self.sights().await.unwrap_or_else(|| sights.to_vec());
         let Some(view) = self.copy.view() else { return };
-        let mut duties = duties::assigned(view, &self.own);
+        let mut duties = match self.setup.node.is_alone() {
+            true => duties::all(view),
+            false => duties::assigned(view, &self.own),
+        };
         let owned: BTreeSet<ShardId> =
             sights.iter().filter(|sight| sight.owned).map(|sight| sight.id).collect();
         let given = duties.iter().filter_map(|(id, duty)| match duty {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forebay_cluster::JOINER_WAITS;
 use forebay_engine::ShardSight;
 use forebay_store::CatalogNode;
-use forebay_types::Timestamp;
+use forebay_types::{NodeName, Timestamp};
 
 use crate::{
     duties,
@@ -21,6 +21,10 @@ impl Member {
         let unreached = self.peers.unreached();
         let owners =
             duties::living_owners(view, &self.own, sights, |name| self.observer.liveness.is_live(name));
+        let has_just_joined = |name: &NodeName| {
+            let since = self.observer.liveness.joined_since(name);
+            since.is_none_or(|at| now.since(at) < JOINER_WAITS)
+        };
         let node = |node: &CatalogNode| NodeState {
             name: node.name.to_string(),
             peer_address: node.peer_address.clone(),
@@ -28,11 +32,7 @@ impl Member {
             http_address: node.http_address.clone(),
             release: node.release.clone(),
             live: self.observer.liveness.is_live(&node.name),
-            joining: self
-                .observer
-                .liveness
-                .joined_since(&node.name)
-                .is_none_or(|at| now.since(at) < JOINER_WAITS),
+            joining: !node.is_alone() && has_just_joined(&node.name),
             reached: !unreached.contains(&node.name),
             draining: node.draining,
             started_micros: node.started_at.map(Timestamp::as_micros),

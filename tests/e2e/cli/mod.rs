@@ -124,6 +124,7 @@ impl Server {
         let own = ["dev", "--data-dir", &data, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
         let arguments: Vec<String> = own.iter().chain(flags).map(|flag| (*flag).to_owned()).collect();
         let node = Node::start(&arguments, &folder.path().join("log")).await;
+        node.owns(2).await;
         Self { node, _folder: folder }
     }
 

@@ -104,7 +104,10 @@ impl Wire {
         fs::write(&config, &text).unwrap();
         let path = config.display().to_string();
         Node::run(&["migrate".into(), "--config".into(), path.clone()]).await;
-        fs::write(&config, text + shard).unwrap();
+        if !shard.is_empty() {
+            fs::write(&config, text + shard).unwrap();
+            Node::run(&["migrate".into(), "--catalog".into(), "--config".into(), path.clone()]).await;
+        }
         let config = path;
         let (arguments, log) = (["serve".into(), "--config".into(), config], folder.path().join("log"));
         let node = match descriptors {
@@ -112,7 +115,9 @@ impl Wire {
             Some(descriptors) => Node::start_with_descriptors(&arguments, &log, descriptors).await,
         };
         let client = QueueServiceClient::new(node.channel()).max_decoding_message_size(16 << 20);
-        Self { node, client, folder }
+        let wire = Self { node, client, folder };
+        wire.node.owns(2).await;
+        wire
     }
 
     fn client(&self) -> QueueServiceClient<Channel> {

@@ -78,6 +78,8 @@ impl Sessions {
         };
         self.within(CATALOG_TIMEOUT, self.catalog.add_session(&session)).await?;
         let mut known = self.lock();
+        // One of the same token may have made room, and ends here at once.
+        known.retain(|_, known| known.row.as_ref().is_none_or(|other| other.token_id != row.token_id));
         if let Some(before) = replaces {
             known.remove(&before);
         }

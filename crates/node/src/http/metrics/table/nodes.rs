@@ -44,7 +44,7 @@ pub const NODES: &[Metric] = &[
         Kind::Gauge,
         "forebay_nodes",
         &[("state", NODE_STATES)],
-        "Nodes of the cluster, as this one sees them; without a catalog it is alone. Those that live and do \
+        "Nodes of the cluster, as this one sees them. Those that live and do \
          not answer it are counted as unreached too",
     ),
     metric(
@@ -53,7 +53,7 @@ pub const NODES: &[Metric] = &[
         &[("peer", PEERS)],
         "1 if another node of the cluster lives and answers this one, 0 if not",
     ),
-    metric(Kind::Gauge, "forebay_catalog_answers", &[], "1 if the catalog answers this node, or it has none"),
+    metric(Kind::Gauge, "forebay_catalog_answers", &[], "1 if the catalog answers this node"),
     metric(
         Kind::Counter,
         "forebay_forwarded_calls_total",
