@@ -3,9 +3,7 @@
 use forebay_proto::v1;
 use tonic::metadata::MetadataMap;
 
-use crate::{
-    address::Address, consumer::Outcome, dequeued::Dequeued, error::Error, trace_config::TraceConfig,
-};
+use crate::{address::Address, dequeued::Dequeued, error::Error, trace_config::TraceConfig};
 
 /// No call carries anything.
 pub(crate) fn carry(_: &mut MetadataMap) {}
@@ -87,7 +85,7 @@ impl Processing {
     }
 
     /// The handler has ended.
-    pub(crate) fn end(self, _: &Outcome) -> Processed {
+    pub(crate) fn end(self, _: Option<&'static str>) -> Processed {
         Processed
     }
 }

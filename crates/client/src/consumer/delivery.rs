@@ -65,6 +65,16 @@ impl Outcome {
     pub fn reject(reason: impl Into<String>) -> Self {
         Self::Reject { reason: reason.into() }
     }
+
+    /// The word for how its handler has failed: its item is to be handled again, or is a dead letter. Why is
+    /// text of the handler's own, which no span holds.
+    pub(super) fn failed(&self) -> Option<&'static str> {
+        match self {
+            Self::Ack | Self::Release => None,
+            Self::Retry { .. } => Some("RETRY"),
+            Self::Reject { .. } => Some("REJECT"),
+        }
+    }
 }
 
 /// Handles items. Async closures from a [`Delivery`] to an [`Outcome`] implement it.

@@ -162,7 +162,7 @@ async fn run<H: Handler>(
             Outcome::Release
         }
     };
-    let processed = span.end(&outcome);
+    let processed = span.end(outcome.failed());
     (outcome, processed)
 }
 

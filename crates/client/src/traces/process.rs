@@ -10,7 +10,7 @@ use super::{
     dequeue::attempt,
     span::{OpenSpan, Operation, tracer, within},
 };
-use crate::{consumer::Outcome, dequeued::Dequeued, trace_config::TraceConfig};
+use crate::{dequeued::Dequeued, trace_config::TraceConfig};
 
 /// An item is handled.
 const PROCESS: Operation = Operation { name: "process", kind: "process", side: SpanKind::Consumer };
@@ -39,16 +39,11 @@ impl Processing {
         within(self.0.as_ref().map(|span| span.context().clone()), handler)
     }
 
-    /// The handler has ended. It has failed if its item is to be handled again, or is a dead letter. Why it
-    /// says so is text of its own, which no span holds.
-    pub(crate) fn end(self, outcome: &Outcome) -> Processed {
+    /// The handler has ended. `failed`: it has failed, and this is the word for how.
+    pub(crate) fn end(self, failed: Option<&'static str>) -> Processed {
         let context = self.0.as_ref().map(OpenSpan::span_context);
         if let Some(span) = self.0 {
-            span.end(match outcome {
-                Outcome::Ack | Outcome::Release => None,
-                Outcome::Retry { .. } => Some("RETRY"),
-                Outcome::Reject { .. } => Some("REJECT"),
-            });
+            span.end(failed);
         }
         Processed(context)
     }

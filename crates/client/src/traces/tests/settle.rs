@@ -8,7 +8,7 @@ use opentelemetry::{
 
 use super::{Recorder, attribute, carried, is_below, links, operation, parent};
 use crate::{
-    DequeueCall, Nack, NackAction, Outcome, TraceConfig,
+    DequeueCall, Nack, NackAction, TraceConfig,
     testing::{Fake, Network, item},
     traces::{Processed, process},
 };
@@ -43,7 +43,7 @@ async fn one_ack_after_several_handlers_links_to_each() {
     let (recorder, (fake, client)) = (Recorder::start(), Fake::start().await);
     fake.dequeue.answer(v1::DequeueResponse { items: (0..300).map(item).collect() });
     let items = client.dequeue(DequeueCall::topic("a", 300)).await.unwrap();
-    let handle = |item| process(item, TraceConfig::default()).end(&Outcome::Ack);
+    let handle = |item| process(item, TraceConfig::default()).end(None);
     let handled: Vec<_> = items.iter().map(handle).collect();
     let receipts = |count: usize| items[..count].iter().map(|item| item.receipt.clone()).collect();
     client.ack_processed(receipts(300), &handled).await.unwrap();
