@@ -1,8 +1,10 @@
 //! The gRPC interface of Forebay, generated from `proto/`.
 #![doc = include_str!("../README.md")]
 
+pub mod codes;
 mod settings;
 pub mod time;
+pub mod trace_context;
 
 #[expect(missing_docs, reason = "generated; the comments of the protobuf file are what there is")]
 #[allow(clippy::all, reason = "generated")]

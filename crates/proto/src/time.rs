@@ -13,7 +13,7 @@ pub fn to_duration(duration: Duration) -> prost_types::Duration {
     }
 }
 
-/// A duration from protobuf. Servers send no negative one.
+/// A duration from protobuf. A negative one, which servers do not send, becomes none.
 pub fn from_duration(span: prost_types::Duration) -> Duration {
     span.try_into().unwrap_or_default()
 }
@@ -33,6 +33,22 @@ pub fn from_timestamp(at: prost_types::Timestamp) -> Timestamp {
     Timestamp::from_micros(
         at.seconds.saturating_mul(1_000_000).saturating_add(i64::from(at.nanos.div_euclid(1_000))),
     )
+}
+
+/// The earlier one of two times, if there is one.
+pub fn earlier(
+    one: Option<prost_types::Timestamp>,
+    other: Option<prost_types::Timestamp>,
+) -> Option<prost_types::Timestamp> {
+    one.into_iter().chain(other).min_by_key(|time| (time.seconds, time.nanos))
+}
+
+/// The later one of two times, if there is one.
+pub fn later(
+    one: Option<prost_types::Timestamp>,
+    other: Option<prost_types::Timestamp>,
+) -> Option<prost_types::Timestamp> {
+    one.into_iter().chain(other).max_by_key(|time| (time.seconds, time.nanos))
 }
 
 #[cfg(test)]

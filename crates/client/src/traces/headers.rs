@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use forebay_proto::v1;
+use forebay_proto::{
+    trace_context::{PARENT, STATE, write_parent, write_state},
+    v1,
+};
 use forebay_types::Limits;
 use opentelemetry::trace::SpanContext;
 use prost::Message as _;
-
-use super::context::{self, PARENT, STATE};
 
 /// Bytes that the encoding of an entry or a member has beside its content: tags and lengths.
 const OVERHEAD_BYTES: usize = 8;
@@ -47,8 +48,8 @@ pub(super) fn put(item: &mut v1::EnqueueItem, context: &SpanContext, room: &mut 
     // A state without a parent belongs to no span.
     item.headers.remove(STATE);
     let headers = &mut item.headers;
-    if add(headers, PARENT, context::parent(context), room)
-        && let Some(state) = context::state(context)
+    if add(headers, PARENT, write_parent(context), room)
+        && let Some(state) = write_state(context)
     {
         add(headers, STATE, state, room);
     }

@@ -1,7 +1,10 @@
 //! Results of the client, as the messages that they came in.
 
 use forebay_client::{ActiveTopic, Dequeued, Enqueued, Error, Nacked, Timestamp};
-use forebay_proto::{time::to_timestamp, v1};
+use forebay_proto::{
+    time::{to_duration, to_timestamp},
+    v1,
+};
 use forebay_types::DeliveryPolicy;
 
 /// The error of a member, without its details.
@@ -18,8 +21,7 @@ pub fn reason(error: &Error) -> String {
 }
 
 fn retry_after(error: &Error) -> Option<prost_types::Duration> {
-    // A delay is far shorter than what the type holds.
-    error.retry_after().and_then(|delay| prost_types::Duration::try_from(delay).ok())
+    error.retry_after().map(to_duration)
 }
 
 /// The result of one item of an enqueue.

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_engine::DeadGroup;
-use forebay_proto::v1;
+use forebay_proto::{
+    time::{earlier, later},
+    v1,
+};
 use forebay_types::Refusal;
 
 use super::Gather;
-use crate::{
-    grpc::{earlier, later},
-    looks::Part,
-};
+use crate::looks::Part;
 
 /// Groups of one answer.
 const GROUPS_MAX: usize = 200;

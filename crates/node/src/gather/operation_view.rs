@@ -5,14 +5,17 @@ use std::{
     time::Duration,
 };
 
-use forebay_proto::v1::{self, OperationState, operation_update::Schedule as WireSchedule};
+use forebay_proto::{
+    time::to_timestamp,
+    v1::{self, OperationState, operation_update::Schedule as WireSchedule},
+};
 use forebay_store::{
     OperationFailure, OperationKind, OperationPart, OperationProgress, OperationSpec, OperationUpdate,
     OperationWish,
 };
 use forebay_types::{Reason, Refusal, Schedule, ShardId, Timestamp};
 
-use crate::grpc::{status, to_timestamp};
+use crate::grpc::status;
 
 /// Extent of a question for the parts of an operation.
 #[derive(Debug, Clone, Copy)]

@@ -6,12 +6,14 @@ use std::{
 };
 
 use forebay_engine::{Latencies, TopicsCall};
-use forebay_proto::v1;
+use forebay_proto::{
+    time::{earlier, later},
+    v1,
+};
 use forebay_types::{Namespace, Refusal, TopicName};
 
 use super::Gather;
 use crate::{
-    grpc::{earlier, later},
     looks::{
         Part, latencies,
         topics::{self, add_counts, add_rates},

@@ -1,7 +1,10 @@
 //! `GetActiveTopics`: decodes the page token, has the engine list the topics, encodes the next token.
 
 use forebay_engine::{ActiveTopic, ActiveTopicsCall};
-use forebay_proto::v1::{ActiveTopic as WireTopic, GetActiveTopicsRequest, GetActiveTopicsResponse};
+use forebay_proto::{
+    time::to_timestamp,
+    v1::{ActiveTopic as WireTopic, GetActiveTopicsRequest, GetActiveTopicsResponse},
+};
 use forebay_types::Refusal;
 
 use super::{admission::Call, fields, queue::Queue, token};
@@ -47,7 +50,7 @@ fn to_wire(topic: ActiveTopic) -> WireTopic {
         topic: topic.position.topic.to_string(),
         ready_count: topic.ready,
         best_priority: topic.position.best_priority,
-        oldest_ready_at: Some(fields::to_timestamp(topic.position.oldest_ready_at)),
+        oldest_ready_at: Some(to_timestamp(topic.position.oldest_ready_at)),
         leased_count: topic.leased,
         scheduled_count: topic.scheduled,
     }

@@ -4,9 +4,12 @@
 use std::{collections::HashSet, time::Duration};
 
 use forebay_engine::{CallerFrom, Delivered, Demand, DequeueCall};
-use forebay_proto::v1::{
-    DeliveryPolicy as WirePolicy, DequeueRequest, DequeueResponse, DequeuedItem, TopicDemand,
-    topic_demand::Selector,
+use forebay_proto::{
+    time::to_timestamp,
+    v1::{
+        DeliveryPolicy as WirePolicy, DequeueRequest, DequeueResponse, DequeuedItem, TopicDemand,
+        topic_demand::Selector,
+    },
 };
 use forebay_types::{DeliveryPolicy, Limits, Reason, Refusal, cut_text};
 
@@ -113,9 +116,9 @@ fn to_wire(namespace: &str, item: Delivered) -> DequeuedItem {
         metadata: item.body.metadata,
         headers: item.body.headers.into_iter().collect(),
         attempt: item.attempt,
-        enqueued_at: Some(fields::to_timestamp(item.enqueued_at)),
-        lease_expires_at: item.lease_expires_at.map(fields::to_timestamp),
-        expires_at: item.expires_at.map(fields::to_timestamp),
+        enqueued_at: Some(to_timestamp(item.enqueued_at)),
+        lease_expires_at: item.lease_expires_at.map(to_timestamp),
+        expires_at: item.expires_at.map(to_timestamp),
         delivery_policy: policy.into(),
         failures: item.failures,
     }

@@ -1,9 +1,12 @@
 //! `Enqueue`: checks the items, has the engine store them, answers each.
 
 use forebay_engine::{EnqueueCall, Enqueued, NewItem};
-use forebay_proto::v1::{
-    DeliveryPolicy as WirePolicy, EnqueueItem, EnqueueRequest, EnqueueResponse, EnqueueResult,
-    enqueue_item::Schedule as WireSchedule,
+use forebay_proto::{
+    time::to_timestamp,
+    v1::{
+        DeliveryPolicy as WirePolicy, EnqueueItem, EnqueueRequest, EnqueueResponse, EnqueueResult,
+        enqueue_item::Schedule as WireSchedule,
+    },
 };
 use forebay_types::{Body, DeliveryPolicy, Limits, Refusal, Schedule, ShardId, Timestamp};
 use prost::Message as _;
@@ -149,7 +152,7 @@ fn result(answer: Result<Enqueued, Refusal>) -> EnqueueResult {
         Ok(Enqueued { id, duplicate, first_at }) => EnqueueResult {
             item_id: id.to_string(),
             duplicate,
-            first_enqueued_at: first_at.map(fields::to_timestamp),
+            first_enqueued_at: first_at.map(to_timestamp),
             ..Default::default()
         },
         Err(refusal) => {
@@ -272,7 +275,7 @@ mod tests {
     fn an_item_must_be_deliverable_before_it_expires() {
         let after = |micros: i64| {
             let time = Timestamp::from_micros(NOW.as_micros() + micros);
-            let schedule = Some(WireSchedule::DeliverAfter(fields::to_timestamp(time)));
+            let schedule = Some(WireSchedule::DeliverAfter(to_timestamp(time)));
             EnqueueItem { schedule, ttl: Some(seconds(10)), ..item() }
         };
         assert!(checked(after(9_999_999)).is_ok());

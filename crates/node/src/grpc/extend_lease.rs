@@ -1,7 +1,10 @@
 //! `ExtendLease`: checks the durations, has the engine extend the leases, answers each.
 
 use forebay_engine::ExtendOf;
-use forebay_proto::v1::{ExtendLeaseRequest, ExtendLeaseResponse, ExtendLeaseResult, LeaseExtension};
+use forebay_proto::{
+    time::to_timestamp,
+    v1::{ExtendLeaseRequest, ExtendLeaseResponse, ExtendLeaseResult, LeaseExtension},
+};
 use forebay_types::{Limits, Refusal, Timestamp};
 
 use super::{
@@ -48,9 +51,7 @@ fn check(
 
 fn result(answer: Result<Timestamp, Refusal>) -> ExtendLeaseResult {
     match answer {
-        Ok(end) => {
-            ExtendLeaseResult { lease_expires_at: Some(fields::to_timestamp(end)), ..Default::default() }
-        }
+        Ok(end) => ExtendLeaseResult { lease_expires_at: Some(to_timestamp(end)), ..Default::default() },
         Err(refusal) => {
             let Refused { error, reason, retry_after } = status::of_result(&refusal);
             ExtendLeaseResult { error, reason, retry_after, ..Default::default() }

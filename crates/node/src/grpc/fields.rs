@@ -7,8 +7,6 @@ use forebay_types::{
     check_namespace,
 };
 
-pub use forebay_proto::time::to_timestamp;
-
 /// The path of a field in its request. It is formatted only for a refusal.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
@@ -216,24 +214,10 @@ pub fn receipt<'a>(namespace: &str, path: impl Into<Path<'a>>, text: &str) -> Re
     })
 }
 
-/// The earlier one of two times, if there is one.
-pub fn earlier(
-    one: Option<prost_types::Timestamp>,
-    other: Option<prost_types::Timestamp>,
-) -> Option<prost_types::Timestamp> {
-    one.into_iter().chain(other).min_by_key(|time| (time.seconds, time.nanos))
-}
-
-/// The later one of two times, if there is one.
-pub fn later(
-    one: Option<prost_types::Timestamp>,
-    other: Option<prost_types::Timestamp>,
-) -> Option<prost_types::Timestamp> {
-    one.into_iter().chain(other).max_by_key(|time| (time.seconds, time.nanos))
-}
-
 #[cfg(test)]
 mod tests {
+    use forebay_proto::time::to_timestamp;
+
     use super::*;
 
     fn proto(seconds: i64, nanos: i32) -> prost_types::Duration {

@@ -30,7 +30,6 @@ pub(crate) use admission::{
     AnswerCharge, Caller, ConnectionLoad, METHODS, PROTOCOLS, Protocol, QUEUE, RequestBounds, RequestCharge,
     SERVICES, overloaded,
 };
-pub(crate) use fields::{earlier, later, to_timestamp};
 #[cfg(feature = "fuzzing")]
 pub(crate) use page_token::List;
 pub(crate) use page_token::PageTokens;

@@ -1,9 +1,10 @@
 //! `WhoAmI`: who makes the call, and what it may do.
 
 use forebay_access::{Identity, Kind};
-use forebay_proto::v1::{Grant, PrincipalKind, WhoAmIResponse};
-
-use super::fields;
+use forebay_proto::{
+    time::to_timestamp,
+    v1::{Grant, PrincipalKind, WhoAmIResponse},
+};
 
 /// Serves the call.
 pub fn who_am_i(caller: &Identity) -> WhoAmIResponse {
@@ -21,6 +22,6 @@ pub fn who_am_i(caller: &Identity) -> WhoAmIResponse {
         id: caller.id.clone(),
         name: caller.name.clone(),
         grants: grants.collect(),
-        ends_at: caller.ends.map(fields::to_timestamp),
+        ends_at: caller.ends.map(to_timestamp),
     }
 }

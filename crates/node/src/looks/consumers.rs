@@ -1,11 +1,14 @@
 //! ListConsumers.
 
 use forebay_engine::{ConsumerFigures, ConsumerName, ConsumersCall, Engine};
-use forebay_proto::{time::to_timestamp, v1};
+use forebay_proto::{
+    time::{earlier, to_duration, to_timestamp},
+    v1,
+};
 use forebay_types::{ALL_NAMESPACES, Namespace, Refusal};
 
 use super::{Look, Part, malformed};
-use crate::{grpc::earlier, history::History};
+use crate::history::History;
 
 impl Look for v1::ListConsumersRequest {
     const NAME: &'static str = "ListConsumers";
@@ -60,7 +63,7 @@ fn consumer(figures: ConsumerFigures) -> v1::Consumer {
         failures_per_second: figures.failed,
         // Of all nodes together; see `finish`.
         failure_ratio: 0.0,
-        window: prost_types::Duration::try_from(ConsumerFigures::WINDOW).ok(),
+        window: Some(to_duration(ConsumerFigures::WINDOW)),
         last_seen_at: last_seen_at.map(to_timestamp),
         peer: from.peer,
         client: from.client,

@@ -1,9 +1,7 @@
 //! How long items waited and deliveries lasted: as nodes tell each other, and as callers see it.
 
-use std::time::Duration;
-
 use forebay_engine::{Histogram, Latencies};
-use forebay_proto::{peer, v1};
+use forebay_proto::{peer, time::to_duration, v1};
 
 /// Bytes that the percentiles of a topic take at most in an answer.
 pub const PERCENTILE_BYTES: usize = 64;
@@ -32,15 +30,16 @@ pub fn add(sum: &mut Option<Box<Latencies>>, part: Option<Box<Latencies>>) {
 /// Tells callers.
 pub fn tell(topic: &mut v1::Topic, latencies: &Latencies) {
     let Latencies { waits, handlings } = latencies;
-    let span = |length: Option<Duration>| prost_types::Duration::try_from(length?).ok();
-    topic.wait_p50 = span(waits.percentile(0.5));
-    topic.wait_p99 = span(waits.percentile(0.99));
-    topic.handling_p50 = span(handlings.percentile(0.5));
-    topic.handling_p99 = span(handlings.percentile(0.99));
+    topic.wait_p50 = waits.percentile(0.5).map(to_duration);
+    topic.wait_p99 = waits.percentile(0.99).map(to_duration);
+    topic.handling_p50 = handlings.percentile(0.5).map(to_duration);
+    topic.handling_p99 = handlings.percentile(0.99).map(to_duration);
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn of(waits: &[u64]) -> Box<Latencies> {

@@ -3,11 +3,15 @@
 use forebay_engine::{
     Counted, Engine, PriorityCount, Rates, TopicDetails, TopicFigures, TopicScope, TopicsCall, TopicsPage,
 };
-use forebay_proto::{peer, time::to_timestamp, v1};
+use forebay_proto::{
+    peer,
+    time::{earlier, to_duration, to_timestamp},
+    v1,
+};
 use forebay_types::{ALL_NAMESPACES, Namespace, Refusal, TopicName};
 
 use super::{Look, Part, latencies};
-use crate::{grpc::earlier, history::History};
+use crate::history::History;
 
 /// The most topics of one look.
 const TOPICS_MAX: usize = 1_000;
@@ -130,14 +134,7 @@ fn counts(counted: Counted) -> v1::Counts {
 
 fn rates(rates: Rates) -> v1::Rates {
     let Rates { enqueued, delivered, acked, failed, dead_lettered } = rates;
-    v1::Rates {
-        window: prost_types::Duration::try_from(Rates::WINDOW).ok(),
-        enqueued,
-        delivered,
-        acked,
-        failed,
-        dead_lettered,
-    }
+    v1::Rates { window: Some(to_duration(Rates::WINDOW)), enqueued, delivered, acked, failed, dead_lettered }
 }
 
 /// Adds the counts of another node, or of another topic.

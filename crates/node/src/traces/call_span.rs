@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use forebay_proto::codes::spelled;
 use http::Response;
 use opentelemetry::{
     KeyValue,
@@ -11,7 +12,7 @@ use opentelemetry_sdk::trace::{SdkTracer, Span};
 use tonic::{Code, Status, body::Body};
 use tonic_types::StatusExt as _;
 
-use super::{codes, current, stages};
+use super::{current, stages};
 
 /// The protocol of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +37,8 @@ impl System {
             // It has no code for what went well.
             (Self::Connect, Code::Ok) => None,
             (Self::Connect, Code::Cancelled) => Some("canceled".to_owned()),
-            (Self::Connect, _) => Some(codes::of_grpc(code).to_ascii_lowercase()),
-            (Self::Grpc, _) => Some(codes::of_grpc(code).to_owned()),
+            (Self::Connect, _) => Some(spelled(code).to_ascii_lowercase()),
+            (Self::Grpc, _) => Some(spelled(code).to_owned()),
         }
     }
 }
@@ -115,10 +116,10 @@ impl CallSpan {
             self.span.set_attribute(KeyValue::new("rpc.response.status_code", code));
         }
         if code != Code::Ok {
-            let reason = reason.unwrap_or_else(|| codes::of_grpc(code).to_owned());
+            let reason = reason.unwrap_or_else(|| spelled(code).to_owned());
             self.span.set_attribute(KeyValue::new("error.type", reason));
         }
-        if codes::is_failure(code) {
+        if is_failure(code) {
             // Without the message, which may hold what the caller has sent.
             self.span.set_status(SpanStatus::error(""));
         }
@@ -132,4 +133,18 @@ impl Drop for CallSpan {
             self.end(Outcome::CANCELLED);
         }
     }
+}
+
+/// Whether the server has failed, rather than refused what its caller should not have asked. The conventions
+/// draw the line so.
+fn is_failure(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Unknown
+            | Code::DeadlineExceeded
+            | Code::Unimplemented
+            | Code::Internal
+            | Code::Unavailable
+            | Code::DataLoss
+    )
 }

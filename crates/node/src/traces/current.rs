@@ -5,12 +5,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use forebay_engine::{CommitWatch, SeenCommit};
+use forebay_proto::trace_context::{self, PARENT, read_parent};
 use forebay_types::{ItemId, ShardId};
 use http::HeaderMap;
 use opentelemetry::{KeyValue, trace::SpanContext};
 use tonic::metadata::MetadataMap;
 
-use super::context::{PARENT, STATE, of_headers, parse, write};
+use super::context::of_headers;
 
 /// The most links of a span: each takes some 150 bytes until the collector has it.
 const LINKS_MAX: usize = 32;
@@ -51,16 +52,7 @@ pub async fn serve<T>(context: SpanContext, call: impl Future<Output = T>) -> (T
 
 /// Has a call to another node carry the trace of the call that this task serves.
 pub fn carry(metadata: &mut MetadataMap) {
-    let _ = CURRENT.try_with(|current| {
-        // Both are text of printable ASCII.
-        if let Ok(parent) = write(&current.context).parse() {
-            metadata.insert(PARENT, parent);
-        }
-        let state = current.context.trace_state().header();
-        if let (false, Ok(state)) = (state.is_empty(), state.parse()) {
-            metadata.insert(STATE, state);
-        }
-    });
+    let _ = CURRENT.try_with(|current| trace_context::carry(&current.context, metadata));
 }
 
 /// The trace of which the call is that this task serves: the one of its span, which may have begun it. Of a
@@ -95,7 +87,7 @@ pub fn note_origins<'a>(items: impl Iterator<Item = (ItemId, &'a [(String, Strin
                 KeyValue::new("messaging.message.id", id.to_string()),
                 KeyValue::new("forebay.attempt", i64::from(attempt)),
             ];
-            Some((parse(&parent.1)?, attributes))
+            Some((read_parent(&parent.1)?, attributes))
         };
         let mut notes = current.notes.lock().unwrap_or_else(PoisonError::into_inner);
         notes.origins.extend(items.filter_map(origin).take(LINKS_MAX));
@@ -155,7 +147,7 @@ mod tests {
     async fn a_delivery_is_linked_to_where_its_item_was_created() {
         let id: ItemId = "7-3".parse().unwrap();
         let header = |name: &str, value: String| (name.to_owned(), value);
-        let named = [header("a", "b".to_owned()), header(PARENT, write(&context()))];
+        let named = [header("a", "b".to_owned()), header(PARENT, trace_context::write_parent(&context()))];
         let malformed = [header(PARENT, "00-1".to_owned())];
         let items: [&[_]; 3] = [&malformed, &named, &[]];
         let delivered = async { note_origins(items.iter().map(|headers| (id, *headers, 2))) };

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
+use forebay_proto::trace_context::{PARENT, STATE, read_parent, read_state, write_parent};
 use forebay_types::Limits;
 use tonic::metadata::MetadataMap;
 
-use super::context::{PARENT, STATE, of_headers, parse, parse_state, write};
+use super::context::of_headers;
 
 /// The trace of a call, for items that name none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,15 +22,15 @@ impl Origin {
     /// The trace that a call names.
     pub fn of_call(metadata: &MetadataMap) -> Option<Self> {
         let caller = of_headers(metadata.as_ref())?;
-        Some(Self { parent: write(&caller), state: caller.trace_state().header() })
+        Some(Self { parent: write_parent(&caller), state: caller.trace_state().header() })
     }
 }
 
 /// Sees to it that the headers of an item name the trace in which it was created: their own, else that of the
 /// call. What names no trace is dropped, and what does not fit among the headers is left away.
 pub fn name_origin(headers: &mut HashMap<String, String>, origin: Option<&Origin>, limits: &Limits) {
-    if headers.get(PARENT).is_some_and(|parent| parse(parent).is_some()) {
-        if headers.get(STATE).is_some_and(|state| parse_state(state).is_none()) {
+    if headers.get(PARENT).is_some_and(|parent| read_parent(parent).is_some()) {
+        if headers.get(STATE).is_some_and(|state| read_state(state).is_none()) {
             headers.remove(STATE);
         }
         return;

@@ -1,10 +1,10 @@
 //! Distributed traces: one span for each call that is served, sent to a collector with OTLP over gRPC.
 //!
-//! `context.rs` reads and writes what calls carry of their trace. `call_span.rs` is the span of a call,
-//! `codes.rs` how its outcome is spelled, `current.rs` how it is known to what serves the call, `stages.rs`
-//! what it waits for within the engine. A span that has ended goes into a queue (`queue.rs`), and a task
-//! sends what is there to the collector (`export.rs`). A call never waits for either: where the queue is
-//! full, or the collector does not answer, spans are dropped and counted. `dial.rs` opens the connection.
+//! `context.rs` reads what calls carry of their trace. `call_span.rs` is the span of a call, `current.rs`
+//! how it is known to what serves the call, `stages.rs` what it waits for within the engine. A span that has
+//! ended goes into a queue (`queue.rs`), and a task sends what is there to the collector (`export.rs`). A
+//! call never waits for either: where the queue is full, or the collector does not answer, spans are dropped
+//! and counted. `dial.rs` opens the connection.
 //!
 //! An item stays with the trace in which it was created (`item.rs`), whether this node has spans or not.
 //!
@@ -12,7 +12,6 @@
 //! traces: no payload, no header, no name of a topic or tenant.
 
 mod call_span;
-mod codes;
 mod context;
 mod current;
 mod dial;

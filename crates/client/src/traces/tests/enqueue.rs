@@ -1,6 +1,6 @@
 //! Enqueues: their spans, and what they put on items.
 
-use forebay_proto::v1;
+use forebay_proto::{trace_context, v1};
 use opentelemetry::{
     Context,
     context::FutureExt as _,
@@ -9,7 +9,7 @@ use opentelemetry::{
 use opentelemetry_sdk::trace::Sampler;
 use tonic::Code;
 
-use super::{Recorder, attribute, carried, context, is_below, links, operation, parent};
+use super::{Recorder, attribute, carried, is_below, links, operation, parent};
 use crate::{
     NewItem, TraceConfig,
     testing::{Fake, Network, config},
@@ -152,7 +152,7 @@ async fn without_a_provider_items_are_as_they_were_given_and_calls_carry_what_th
     client.enqueue(vec![item("a")]).await.unwrap();
     client.enqueue(vec![item("a"), item("a")]).await.unwrap();
     assert_eq!(carried(&fake.enqueue.metadata()), ["", ""]);
-    let remote = context::of_item(&[("traceparent".to_owned(), OWN.to_owned())].into()).unwrap();
+    let remote = trace_context::read(OWN, None).unwrap();
     let caller = Context::new().with_remote_span_context(remote);
     client.enqueue(vec![item("a"), item("a")]).with_context(caller).await.unwrap();
     assert_eq!(carried(&fake.enqueue.metadata())[2], OWN);

@@ -8,9 +8,9 @@ mod producer;
 mod recorder;
 mod settle;
 
+use forebay_proto::trace_context::{PARENT, write_parent};
 use opentelemetry_sdk::trace::SpanData;
 
-use super::context;
 use recorder::Recorder;
 
 /// An attribute as text; empty if the span has none of this name.
@@ -28,12 +28,12 @@ fn operation(span: &SpanData) -> [String; 4] {
 
 /// The `traceparent` of a span.
 fn parent(span: &SpanData) -> String {
-    context::parent(&span.span_context)
+    write_parent(&span.span_context)
 }
 
 /// The `traceparent` of each link of a span.
 fn links(span: &SpanData) -> Vec<String> {
-    span.links.iter().map(|link| context::parent(&link.span_context)).collect()
+    span.links.iter().map(|link| write_parent(&link.span_context)).collect()
 }
 
 /// Whether one span is below the other.
@@ -45,7 +45,7 @@ fn is_below(span: &SpanData, above: &SpanData) -> bool {
 /// Values that calls carried as `traceparent`.
 fn carried(metadata: &[tonic::metadata::MetadataMap]) -> Vec<String> {
     let text = |call: &tonic::metadata::MetadataMap| {
-        call.get(context::PARENT).map(|parent| parent.to_str().unwrap().to_owned()).unwrap_or_default()
+        call.get(PARENT).map(|parent| parent.to_str().unwrap().to_owned()).unwrap_or_default()
     };
     metadata.iter().map(text).collect()
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_access::{Identity, Namespaces, Scope};
 use forebay_engine::RETRY_AFTER;
-use forebay_proto::v1;
+use forebay_proto::{time::to_timestamp, v1};
 use forebay_store::{AuditId, AuditOutcome, AuditQuery, AuditRecord, Catalog, PrincipalKind};
 use forebay_types::{Namespace, Reason, Refusal};
 use prost::Message as _;
@@ -207,7 +207,7 @@ fn message(record: AuditRecord) -> v1::AuditRecord {
     };
     v1::AuditRecord {
         id: record.id.to_string(),
-        at: Some(fields::to_timestamp(record.id.at())),
+        at: Some(to_timestamp(record.id.at())),
         principal: record.principal,
         principal_kind: kind.into(),
         token_id: record.token_id,

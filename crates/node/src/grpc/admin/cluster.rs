@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use forebay_engine::{BreakerPhase, ShardState as EngineState, ShardStatus};
 use forebay_membership::{ClusterState, NodeState as Member, Presence, ShardHome};
-use forebay_proto::v1::{self, NodeState, ShardState};
+use forebay_proto::{
+    time::to_timestamp,
+    v1::{self, NodeState, ShardState},
+};
 use forebay_types::Timestamp;
 use tonic::Status;
 
 use super::context::{Admin, page_rows};
-use crate::{cluster::HoldUp, grpc::fields::to_timestamp};
+use crate::cluster::HoldUp;
 
 impl Admin {
     pub(super) fn cluster(&self) -> Arc<ClusterState> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_engine::{RETRY_AFTER, TopicScope, Wanted};
-use forebay_proto::v1;
+use forebay_proto::{time::earlier, v1};
 use forebay_types::{Namespace, Reason, Refusal, TopicName};
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ use super::{
     topic_walk::{SCAN_BYTES, TopicWalk},
 };
 use crate::{
-    grpc::{admission::Call, fields, page_token::List, queue::ALL_NAMESPACES},
+    grpc::{admission::Call, page_token::List, queue::ALL_NAMESPACES},
     looks::topics::{FLOW_BYTES, add_counts, add_rates},
 };
 
@@ -201,5 +201,5 @@ fn add(sum: &mut v1::Namespace, topic: &v1::Topic) {
     sum.waiting_calls += topic.waiting_calls;
     add_counts(&mut sum.counts, topic.counts.as_ref());
     add_rates(&mut sum.rates, topic.rates.as_ref());
-    sum.oldest_ready_at = fields::earlier(sum.oldest_ready_at, topic.oldest_ready_at);
+    sum.oldest_ready_at = earlier(sum.oldest_ready_at, topic.oldest_ready_at);
 }

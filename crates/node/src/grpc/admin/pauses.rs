@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_access::Identity;
 use forebay_engine::Wanted;
-use forebay_proto::v1;
+use forebay_proto::{time::to_timestamp, v1};
 use forebay_types::{
     NOTE_BYTES_MAX, Namespace, PAUSED_BY_BYTES_MAX, Pause, Policy, Refusal, Side, Timestamp, Topic,
     TopicName, cut_text,
@@ -112,8 +112,8 @@ pub fn pauses_of(policy: &Policy, of_namespace: bool, now: Timestamp) -> Vec<v1:
         Some(v1::Pause {
             side: to.into(),
             by: pause.by.clone(),
-            since: Some(fields::to_timestamp(pause.since)),
-            until: pause.until.map(fields::to_timestamp),
+            since: Some(to_timestamp(pause.since)),
+            until: pause.until.map(to_timestamp),
             note: pause.note.clone(),
             of_namespace,
         })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_engine::Settings;
-use forebay_proto::v1;
+use forebay_proto::{time::to_duration, v1};
 use forebay_types::{Limits, Refusal, TopicName, TopicSettings};
 
 use super::context::Admin;
@@ -82,27 +82,22 @@ fn window(node: &Settings, given: Option<&prost_types::Duration>) -> Result<Opti
 /// Settings of a topic as answers have them.
 pub fn topic_message(settings: &TopicSettings) -> v1::TopicSettings {
     v1::TopicSettings {
-        default_lease: settings.default_lease.map(span),
+        default_lease: settings.default_lease.map(to_duration),
         default_max_attempts: settings.default_max_attempts.unwrap_or(0),
-        retry_delay: settings.retry_delay.map(span),
-        dead_letter_retention: settings.dead_letter_retention.map(span),
+        retry_delay: settings.retry_delay.map(to_duration),
+        dead_letter_retention: settings.dead_letter_retention.map(to_duration),
     }
 }
 
 /// Settings of a namespace as answers have them.
 pub fn namespace_message(settings: &TopicSettings) -> v1::NamespaceSettings {
     v1::NamespaceSettings {
-        dedupe_window: settings.dedupe_window.map(span),
-        dead_letter_retention: settings.dead_letter_retention.map(span),
-        default_lease: settings.default_lease.map(span),
+        dedupe_window: settings.dedupe_window.map(to_duration),
+        dead_letter_retention: settings.dead_letter_retention.map(to_duration),
+        default_lease: settings.default_lease.map(to_duration),
         default_max_attempts: settings.default_max_attempts.unwrap_or(0),
-        retry_delay: settings.retry_delay.map(span),
+        retry_delay: settings.retry_delay.map(to_duration),
     }
-}
-
-fn span(span: Duration) -> prost_types::Duration {
-    // All of them are shorter than protobuf's range.
-    span.try_into().unwrap_or_default()
 }
 
 /// Settings that count for a topic, or with an empty topic for those of its namespace that have no settings,

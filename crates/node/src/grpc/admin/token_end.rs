@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_access::{Identity, Kind};
-use forebay_proto::v1;
+use forebay_proto::{time::to_timestamp, v1};
 use forebay_types::{Reason, Refusal, Timestamp};
 
 use crate::grpc::fields;
@@ -29,7 +29,7 @@ pub fn of_new(caller: &Identity, lifetime: Option<Duration>, now: Timestamp) -> 
         None => Ok(asked),
         Some(own) if lifetime.is_none() => Ok(own),
         Some(own) => {
-            let own = fields::to_timestamp(own);
+            let own = to_timestamp(own);
             let message = format!(
                 "must end no later than the token that makes it, which ends at {own}: name a shorter one, or \
                  none to have that end"
@@ -51,7 +51,7 @@ pub fn may_rotate(caller: &Identity, ends: Option<Timestamp>) -> Result<(), Refu
     let Some(own) = maker_ends(caller).filter(|own| ends.is_none_or(|ends| ends > *own)) else {
         return Ok(());
     };
-    let own = fields::to_timestamp(own);
+    let own = to_timestamp(own);
     let message = format!(
         "the token ends later than the credentials of the call, which end at {own}: whoever gets its \
          secret would have it for longer; rotate it with a token that ends no earlier"

@@ -9,7 +9,7 @@ use forebay_access::{
     Grant, ID_BYTES, Identity, Kind, Namespaces, RANDOM_BYTES, Scope, Scopes, Token, TokenId,
 };
 use forebay_engine::RETRY_AFTER;
-use forebay_proto::v1;
+use forebay_proto::{time::to_timestamp, v1};
 use forebay_store::{TokenMaker, TokenRow};
 use forebay_types::{Namespace, Reason, Refusal};
 use prost::Message as _;
@@ -303,11 +303,11 @@ fn message(row: &TokenRow) -> v1::Token {
         grants: row.grants.split(' ').filter_map(grant).collect(),
         made_by: row.made_by.clone(),
         made_by_id: row.made_by_id.clone(),
-        made_at: Some(fields::to_timestamp(row.made_at)),
-        ends_at: row.ends.map(fields::to_timestamp),
-        overlap_ends_at: row.overlap_ends.map(fields::to_timestamp),
-        revoked_at: row.revoked.map(fields::to_timestamp),
-        last_used_at: row.last_used.map(fields::to_timestamp),
+        made_at: Some(to_timestamp(row.made_at)),
+        ends_at: row.ends.map(to_timestamp),
+        overlap_ends_at: row.overlap_ends.map(to_timestamp),
+        revoked_at: row.revoked.map(to_timestamp),
+        last_used_at: row.last_used.map(to_timestamp),
     }
 }
 

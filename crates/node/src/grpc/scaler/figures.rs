@@ -106,8 +106,10 @@ impl Figures {
 mod tests {
     use forebay_types::Reason;
 
+    use forebay_proto::time::to_timestamp;
+
     use super::*;
-    use crate::grpc::{queue::RequestRules, to_timestamp};
+    use crate::grpc::queue::RequestRules;
 
     fn trigger(pairs: &[(&str, &str)]) -> Trigger {
         let pairs = [("namespace", "n"), ("topic", "t")].iter().chain(pairs);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use forebay_proto::time::{from_duration, from_timestamp};
 use forebay_types::Timestamp;
 use maud::{Markup, html};
 
@@ -77,14 +78,9 @@ pub fn span(span: Duration) -> String {
 /// How long ago a time is. `–`: there is none.
 pub fn age(at: Option<prost_types::Timestamp>, now: Timestamp) -> String {
     match at {
-        Some(at) => span(now.since(timestamp(at)).max(Duration::from_secs(1))),
+        Some(at) => span(now.since(from_timestamp(at)).max(Duration::from_secs(1))),
         None => "–".to_owned(),
     }
-}
-
-/// A time of the API as one of the engine.
-pub fn timestamp(at: prost_types::Timestamp) -> Timestamp {
-    Timestamp::from_micros(at.seconds.saturating_mul(1_000_000).saturating_add(i64::from(at.nanos) / 1_000))
 }
 
 /// A time in UTC, to the second.
@@ -99,7 +95,7 @@ pub fn utc(at: Timestamp) -> String {
 
 /// A time, how long ago it is, or will be. `–`: there is none.
 pub fn time(at: Option<prost_types::Timestamp>, now: Timestamp) -> Markup {
-    let Some(at) = at.map(timestamp) else { return html! { "–" } };
+    let Some(at) = at.map(from_timestamp) else { return html! { "–" } };
     let text = utc(at);
     html! {
         time datetime=(text.replace(' ', "T") + "Z") title=(format!("{text} UTC")) {
@@ -108,14 +104,9 @@ pub fn time(at: Option<prost_types::Timestamp>, now: Timestamp) -> Markup {
     }
 }
 
-/// A duration of the API.
-pub fn duration(span: prost_types::Duration) -> Duration {
-    Duration::new(u64::try_from(span.seconds).unwrap_or(0), u32::try_from(span.nanos).unwrap_or(0))
-}
-
 /// How long something took. `–`: that is not known.
 pub fn length(length: Option<prost_types::Duration>) -> String {
-    length.map_or_else(|| "–".to_owned(), |length| span(duration(length)))
+    length.map_or_else(|| "–".to_owned(), |length| span(from_duration(length)))
 }
 
 /// Bytes as text if they are UTF-8 without control characters but line breaks and tabs; or else `None`.

@@ -1,7 +1,10 @@
 //! Why an item is not delivered.
 
 use forebay_engine::BehindCall;
-use forebay_proto::v1::{self, BlockerCode, ItemState};
+use forebay_proto::{
+    time::from_timestamp,
+    v1::{self, BlockerCode, ItemState},
+};
 use forebay_types::{ItemId, Key, Namespace, Refusal, ShardId, Side, Timestamp, TopicName};
 
 use super::{
@@ -40,7 +43,7 @@ pub async fn blockers(
         let owner = admin.gather.owner(id.shard);
         return Ok((vec![topic::unserved(&Unserved { shard: id.shard, owner })], topic));
     };
-    let rank = micros(item.ready_at.as_ref()).map_or(0, Timestamp::as_micros);
+    let rank = item.ready_at.map(from_timestamp).map_or(0, Timestamp::as_micros);
     let key = Key { priority: item.priority, rank, seq: id.seq };
     let mut paused = paused::pauses(admin, &name, Side::Dequeue).await?;
     let before = admin.gather.count_before(&BehindCall { name, id, key }, &at.node).await?;
@@ -64,10 +67,10 @@ fn gone(id: ItemId) -> Found {
 
 /// Finding from the item itself. `None`: it is ready.
 fn of_item(item: &v1::Item, shard: ShardId, now: Timestamp) -> Option<Found> {
-    let expires_at = micros(item.expires_at.as_ref());
+    let expires_at = item.expires_at.map(from_timestamp);
     let found = match (item.state(), &item.lease, &item.death) {
         (ItemState::Dead, _, Some(death)) => {
-            let (since, until) = (micros(death.died_at.as_ref()), micros(death.kept_until.as_ref()));
+            let (since, until) = (death.died_at.map(from_timestamp), death.kept_until.map(from_timestamp));
             let when = since.map(time).unwrap_or_default();
             let mut sentence = format!("It is a dead letter since {when}: {}.", death.cause);
             if !death.reason.is_empty() {
@@ -76,7 +79,7 @@ fn of_item(item: &v1::Item, shard: ShardId, now: Timestamp) -> Option<Found> {
             Found { since, until, ..Found::new(BlockerCode::Dead, sentence) }
         }
         (ItemState::Leased, Some(lease), _) => {
-            let (since, until) = (micros(lease.leased_at.as_ref()), micros(lease.ends_at.as_ref()));
+            let (since, until) = (lease.leased_at.map(from_timestamp), lease.ends_at.map(from_timestamp));
             let who = topic::capital(&consumer(&lease.consumer));
             let when = until.map(time).unwrap_or_default();
             let sentence = format!("{who} has it. The lease ends at {when}, unless it is extended.");
@@ -89,7 +92,7 @@ fn of_item(item: &v1::Item, shard: ShardId, now: Timestamp) -> Option<Found> {
             Found { since: expires_at, ..Found::new(BlockerCode::Expired, sentence) }
         }
         (ItemState::Scheduled, ..) => {
-            let until = micros(item.ready_at.as_ref());
+            let until = item.ready_at.map(from_timestamp);
             let sentence = format!("It is due at {}.", until.map(time).unwrap_or_default());
             Found { until, ..Found::new(BlockerCode::Scheduled, sentence) }
         }
@@ -128,10 +131,6 @@ fn or_next(mut found: Vec<Found>, at: &NodeStanding) -> Vec<Found> {
         found.push(Found { by: at.node.clone(), ..Found::new(BlockerCode::Deliverable, sentence) });
     }
     found
-}
-
-fn micros(time: Option<&prost_types::Timestamp>) -> Option<Timestamp> {
-    time.map(|at| Timestamp::from_micros(at.seconds * 1_000_000 + i64::from(at.nanos) / 1_000))
 }
 
 #[cfg(test)]

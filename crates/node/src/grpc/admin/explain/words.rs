@@ -2,10 +2,11 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use forebay_proto::v1::{self, BlockerCode};
+use forebay_proto::{
+    time::to_timestamp,
+    v1::{self, BlockerCode},
+};
 use forebay_types::{ShardId, Timestamp};
-
-use crate::grpc::to_timestamp;
 
 /// Something that keeps items from being delivered, or that nothing does.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use axum::response::Response;
-use forebay_proto::v1::{PauseTopicRequest, Side};
+use forebay_proto::{
+    time::to_timestamp,
+    v1::{PauseTopicRequest, Side},
+};
 
 use super::super::{act, asked::Asked, notice::told, trouble::Trouble};
-use crate::grpc::to_timestamp;
 
 /// Serves `POST /pause`.
 pub async fn act(asked: Asked) -> Response {

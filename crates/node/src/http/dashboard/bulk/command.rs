@@ -1,8 +1,9 @@
 //! An operation as a command.
 
-use forebay_proto::v1::{Operation, OperationKind, OperationUpdate, operation_update::Schedule};
-
-use super::super::texts::{duration, timestamp};
+use forebay_proto::{
+    time::{from_duration, from_timestamp},
+    v1::{Operation, OperationKind, OperationUpdate, operation_update::Schedule},
+};
 
 /// The rate of an operation that names none.
 const RATE_DEFAULT: u32 = 5_000;
@@ -71,11 +72,11 @@ fn values(update: &OperationUpdate) -> Option<Vec<(&'static str, String)>> {
 }
 
 fn span(span: prost_types::Duration) -> String {
-    humantime::format_duration(duration(span)).to_string()
+    humantime::format_duration(from_duration(span)).to_string()
 }
 
 fn time(at: prost_types::Timestamp) -> String {
-    super::super::texts::utc(timestamp(at)).replace(' ', "T") + "Z"
+    super::super::texts::utc(from_timestamp(at)).replace(' ', "T") + "Z"
 }
 
 /// A text as one word of a shell.

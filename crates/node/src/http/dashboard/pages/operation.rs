@@ -1,9 +1,12 @@
 //! One change of many items: how far it is, and what it has done.
 
 use forebay_access::Scope;
-use forebay_proto::v1::{
-    GetOperationRequest, Operation, OperationShard, OperationState, OperationUpdate,
-    operation_update::Schedule,
+use forebay_proto::{
+    time::{from_duration, from_timestamp},
+    v1::{
+        GetOperationRequest, Operation, OperationShard, OperationState, OperationUpdate,
+        operation_update::Schedule,
+    },
 };
 use maud::{Markup, html};
 
@@ -16,7 +19,7 @@ use super::{
         links,
         live::Live,
         show::Shown,
-        texts::{bytes, count, duration, span, time, timestamp},
+        texts::{bytes, count, span, time},
         trouble::Trouble,
     },
     operations::progress,
@@ -60,7 +63,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
 fn left(asked: &Asked, operation: &Operation) -> String {
     match (operation.state(), operation.estimated_end) {
         (OperationState::Running, Some(end)) => {
-            format!("It ends in about {}.", span(timestamp(end).since(asked.now())))
+            format!("It ends in about {}.", span(from_timestamp(end).since(asked.now())))
         }
         (OperationState::Pending, _) => {
             "Of one topic one operation runs at a time, of a namespace four.".to_owned()
@@ -124,7 +127,9 @@ fn facts(asked: &Asked, operation: &Operation) -> Markup {
             @if !operation.to_topic.is_empty() {
                 dt { "to topic" } dd { (links::topic(asked.namespace(), &operation.to_topic)) }
             }
-            @if let Some(ttl) = operation.ttl { dt { "items expire" } dd { (span(duration(ttl))) " later" } }
+            @if let Some(ttl) = operation.ttl {
+                dt { "items expire" } dd { (span(from_duration(ttl))) " later" }
+            }
             @if let Some(most) = operation.max_redrives {
                 dt { "skipped" } dd { "what was redriven " (most) " times or more" }
             }
@@ -143,7 +148,7 @@ fn update_facts(asked: &Asked, update: &OperationUpdate) -> Markup {
         @if let Some(priority) = update.priority { dt { "new priority" } dd { (priority) } }
         @match update.schedule {
             Some(Schedule::Delay(delay)) => {
-                dt { "delivered" } dd { (span(duration(delay))) " after the change" }
+                dt { "delivered" } dd { (span(from_duration(delay))) " after the change" }
             }
             Some(Schedule::DeliverAfter(at)) => {
                 dt { "delivered" } dd { "not before " (time(Some(at), asked.now())) }
@@ -154,7 +159,7 @@ fn update_facts(asked: &Asked, update: &OperationUpdate) -> Markup {
             dt { "new metadata" } dd { (bytes(size.into())) }
         }
         @if let Some(ttl) = update.ttl {
-            dt { "items expire" } dd { (span(duration(ttl))) " after the change" }
+            dt { "items expire" } dd { (span(from_duration(ttl))) " after the change" }
         }
     }
 }

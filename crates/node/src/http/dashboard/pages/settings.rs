@@ -1,10 +1,10 @@
 //! Settings as pages show them and as forms have them: those of a topic, and those of a namespace, which has
 //! one more.
 
-use forebay_proto::v1::NamespaceSettings;
+use forebay_proto::{time::from_duration, v1::NamespaceSettings};
 use maud::{Markup, html};
 
-use super::super::texts::{duration, span};
+use super::super::texts::span;
 
 /// The effective settings, and from where each comes. `own`: the ones that are set here.
 pub fn pairs(own: &NamespaceSettings, effective: &NamespaceSettings, version: u64) -> Markup {
@@ -42,7 +42,7 @@ pub fn fields(own: &NamespaceSettings, window: bool) -> Markup {
 
 /// A field for a span, with what is set.
 fn span_field(label: &str, name: &str, set: Option<prost_types::Duration>, example: &str) -> Markup {
-    let set = set.map(|time| humantime::format_duration(duration(time)).to_string());
+    let set = set.map(|time| humantime::format_duration(from_duration(time)).to_string());
     html! { label { (label) " " input name=(name) value=[set] placeholder=(example) maxlength="40"; } }
 }
 
@@ -53,11 +53,11 @@ const WINDOW: usize = 4;
 fn values(settings: &NamespaceSettings) -> [(&'static str, Option<String>); 5] {
     let max_attempts = Some(settings.default_max_attempts).filter(|number| *number > 0);
     [
-        ("Lease of items that name none", settings.default_lease.map(|time| span(duration(time)))),
+        ("Lease of items that name none", settings.default_lease.map(|time| span(from_duration(time)))),
         ("Failures until an item is dead", max_attempts.map(|number| number.to_string())),
         ("Wait after a failure", settings.retry_delay.map(|time| unless_zero("none", time))),
         ("Dead letters are kept", settings.dead_letter_retention.map(kept)),
-        ("Dedupe keys are remembered", settings.dedupe_window.map(|time| span(duration(time)))),
+        ("Dedupe keys are remembered", settings.dedupe_window.map(|time| span(from_duration(time)))),
     ]
 }
 
@@ -67,7 +67,7 @@ pub fn kept(time: prost_types::Duration) -> String {
 }
 
 fn unless_zero(zero: &str, time: prost_types::Duration) -> String {
-    let time = duration(time);
+    let time = from_duration(time);
     if time.is_zero() { zero.to_owned() } else { span(time) }
 }
 

@@ -1,17 +1,16 @@
 //! The table of tokens.
 
 use forebay_access::{Namespaces, Scope};
-use forebay_proto::v1::{Grant, Token};
+use forebay_proto::{
+    time::from_timestamp,
+    v1::{Grant, Token},
+};
 use forebay_store::descendants;
 use forebay_types::Timestamp;
 use maud::{Markup, html};
 
 use super::{
-    super::super::{
-        act,
-        asked::Asked,
-        texts::{time, timestamp},
-    },
+    super::super::{act, asked::Asked, texts::time},
     who::rights,
 };
 
@@ -81,14 +80,14 @@ const VALID: &str = "valid";
 fn state(token: &Token, now: Timestamp) -> (&'static str, &'static str) {
     match (token.revoked_at, token.ends_at) {
         (Some(_), _) => ("warn", "revoked"),
-        (None, Some(ends)) if timestamp(ends) <= now => ("warn", "ended"),
+        (None, Some(ends)) if from_timestamp(ends) <= now => ("warn", "ended"),
         _ => ("good", VALID),
     }
 }
 
 /// Whether both of its secrets hold.
 fn is_rotated(token: &Token, now: Timestamp) -> bool {
-    token.overlap_ends_at.is_some_and(|ends| timestamp(ends) > now)
+    token.overlap_ends_at.is_some_and(|ends| from_timestamp(ends) > now)
 }
 
 /// Whoever gets a secret gets its rights, so it must have them itself.

@@ -2,12 +2,14 @@
 
 use std::time::UNIX_EPOCH;
 
-use forebay_proto::v1::{AuditOutcome, ListAuditRecordsRequest};
+use forebay_proto::{
+    time::to_timestamp,
+    v1::{AuditOutcome, ListAuditRecordsRequest},
+};
 use forebay_types::Timestamp;
 use maud::{Markup, html};
 
 use super::super::super::{asked::Asked, links::link, trouble::Trouble};
-use crate::grpc::to_timestamp;
 
 /// Records of a page.
 pub const PAGE_SIZE: u32 = 100;

@@ -1,14 +1,17 @@
 //! The table of records.
 
 use forebay_access::Scope;
-use forebay_proto::v1::{AuditOutcome, AuditRecord, PrincipalKind};
+use forebay_proto::{
+    time::from_timestamp,
+    v1::{AuditOutcome, AuditRecord, PrincipalKind},
+};
 use maud::{Markup, html};
 
 use super::super::super::{
     asked::Asked,
     links::{self, link},
     live::Live,
-    texts::{timestamp, utc},
+    texts::utc,
 };
 
 /// Explains a call whose end is not known.
@@ -46,7 +49,7 @@ pub fn make(asked: &Asked, records: &[AuditRecord], live: &mut Live) -> Markup {
 
 fn row(asked: &Asked, record: &AuditRecord, live: &mut Live) -> Markup {
     let id = live.row(&[&record.id]);
-    let at = record.at.map(timestamp).map(utc).unwrap_or_default();
+    let at = record.at.map(from_timestamp).map(utc).unwrap_or_default();
     let (class, outcome) = outcome(record);
     let title = Some(INTENDED).filter(|_| record.outcome() == AuditOutcome::Intended);
     html! {

@@ -5,7 +5,10 @@ mod groups;
 mod question;
 mod rows;
 
-use forebay_proto::v1::{GetNamespaceRequest, GetTopicRequest, GroupDeadLettersRequest};
+use forebay_proto::{
+    time::from_duration,
+    v1::{GetNamespaceRequest, GetTopicRequest, GroupDeadLettersRequest},
+};
 use maud::{Markup, html};
 use tonic::Code;
 
@@ -17,7 +20,7 @@ use super::{
         links::{self, link},
         live::Live,
         show::Shown,
-        texts::{duration, span},
+        texts::span,
         trouble::Trouble,
     },
     topics::incomplete,
@@ -103,7 +106,7 @@ async fn retention(asked: &Asked, topic: &str) -> Result<Option<std::time::Durat
         }
     };
     match kept {
-        Ok(kept) => Ok(kept.map(duration)),
+        Ok(kept) => Ok(kept.map(from_duration)),
         // A topic or namespace that is not there has no settings to tell of.
         Err(status) if status.code() == Code::NotFound => Ok(None),
         Err(status) => Err(status.into()),

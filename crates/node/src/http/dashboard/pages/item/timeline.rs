@@ -1,13 +1,16 @@
 //! History of an item so far.
 
-use forebay_proto::v1::{Item, ItemDeath, ItemFailure, ItemLease};
+use forebay_proto::{
+    time::from_timestamp,
+    v1::{Item, ItemDeath, ItemFailure, ItemLease},
+};
 use maud::{Markup, html};
 
 use super::super::super::{
     asked::Asked,
     frame::sentence,
     live::Live,
-    texts::{count, span, time, timestamp},
+    texts::{count, span, time},
 };
 
 /// From its enqueue to now.
@@ -33,7 +36,7 @@ fn failed(asked: &Asked, failure: &ItemFailure, live: &mut Live) -> Markup {
         li data-row=(row) {
             "Delivery " (count(failure.attempt.into())) " to " (consumer(&failure.consumer)) " "
             @if let (Some(from), Some(to)) = (failure.leased_at, failure.ended_at) {
-                "lasted " (span(timestamp(to).since(timestamp(from)))) " and "
+                "lasted " (span(from_timestamp(to).since(from_timestamp(from)))) " and "
             }
             (ended_so(&failure.cause)) " " (time(failure.ended_at, asked.now())) "."
             @if !failure.reason.is_empty() { " " q { bdi { (failure.reason) } } }
@@ -44,7 +47,7 @@ fn failed(asked: &Asked, failure: &ItemFailure, live: &mut Live) -> Markup {
 fn leased(asked: &Asked, item: &Item, lease: &ItemLease, live: &mut Live) -> Markup {
     let now = asked.now();
     let row = live.row(&["lease", &item.attempt.to_string()]);
-    let ends = match lease.ends_at.map(timestamp) {
+    let ends = match lease.ends_at.map(from_timestamp) {
         Some(end) if end > now => format!("The lease ends in {}.", span(end.since(now))),
         Some(_) => "The lease has run out.".to_owned(),
         None => String::new(),

@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 
-use forebay_proto::v1::{Side, Topic};
+use forebay_proto::{
+    time::from_timestamp,
+    v1::{Side, Topic},
+};
 use forebay_types::Timestamp;
 use maud::{Markup, html};
 
@@ -11,7 +14,7 @@ use super::super::{
         asked::Asked,
         failing, links,
         live::Live,
-        texts::{age, count, counted, percent, rate, span, timestamp},
+        texts::{age, count, counted, percent, rate, span},
     },
     topics::{chips, incomplete},
 };
@@ -129,7 +132,7 @@ fn look(topic: &Topic, now: Timestamp) -> Option<Found<'_>> {
 
 /// For how long its next item has been ready.
 fn seconds(topic: &Topic, now: Timestamp) -> u64 {
-    topic.oldest_ready_at.map_or(0, |at| now.since(timestamp(at)).as_secs())
+    topic.oldest_ready_at.map_or(0, |at| now.since(from_timestamp(at)).as_secs())
 }
 
 fn hands_out(topic: &Topic) -> bool {

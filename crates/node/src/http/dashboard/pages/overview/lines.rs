@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use forebay_proto::v1::{GetHistoryRequest, GetHistoryResponse, HistoryLine, HistorySeries};
+use forebay_proto::{
+    time::from_duration,
+    v1::{GetHistoryRequest, GetHistoryResponse, HistoryLine, HistorySeries},
+};
 
-use super::super::super::texts::{count, duration, span};
+use super::super::super::texts::{count, span};
 
 /// The lines of one answer.
 #[derive(Default)]
@@ -18,7 +21,7 @@ pub struct Lines {
 impl Lines {
     /// Of an answer.
     pub fn new(answer: GetHistoryResponse) -> Self {
-        Self { lines: answer.lines, step: answer.step.map(duration).unwrap_or_default() }
+        Self { lines: answer.lines, step: answer.step.map(from_duration).unwrap_or_default() }
     }
 
     /// How far back so many points go, that of now included.

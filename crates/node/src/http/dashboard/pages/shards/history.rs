@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use forebay_proto::v1::{GetHistoryRequest, GetHistoryResponse, HistorySeries};
+use forebay_proto::{
+    time::{from_duration, to_duration},
+    v1::{GetHistoryRequest, GetHistoryResponse, HistorySeries},
+};
 use maud::{Markup, html};
 
 use super::super::{
@@ -11,7 +14,7 @@ use super::super::{
         links::link,
         live::Live,
         plot::{Series, plot},
-        texts::{count, duration, rate, span},
+        texts::{count, rate, span},
         trouble::Trouble,
     },
     topics::incomplete,
@@ -31,7 +34,7 @@ pub async fn make(asked: &Asked, id: u32, live: &mut Live) -> Result<Markup, Tro
     let request = GetHistoryRequest {
         namespace: ALL_NAMESPACES.to_owned(),
         series: SERIES.into_iter().map(i32::from).collect(),
-        range: prost_types::Duration::try_from(Duration::from_secs(seconds)).ok(),
+        range: Some(to_duration(Duration::from_secs(seconds))),
         shard: Some(id),
         ..GetHistoryRequest::default()
     };
@@ -65,7 +68,7 @@ fn plots(answer: &GetHistoryResponse, live: &mut Live) -> Markup {
     if enqueued.iter().all(|point| !point.is_finite()) {
         return html! { p.none { "Nothing is known of it yet. Its owner looks every few seconds." } };
     }
-    let step = answer.step.map(duration).unwrap_or_default();
+    let step = answer.step.map(from_duration).unwrap_or_default();
     let over = span(step.saturating_mul(u32::try_from(enqueued.len()).unwrap_or(u32::MAX)));
     let flow = [
         Series { name: "in", class: "in", points: enqueued },

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use forebay_proto::v1::{
-    GetHistoryRequest, GetHistoryResponse, HistorySeries, HistorySeries as Of, Rates, Topic,
+use forebay_proto::{
+    time::{from_duration, from_timestamp},
+    v1::{GetHistoryRequest, GetHistoryResponse, HistorySeries, HistorySeries as Of, Rates, Topic},
 };
 use maud::{Markup, html};
 use tonic::Status;
@@ -14,7 +15,7 @@ use super::{
             asked::Asked,
             live::Live,
             plot::{Series, plot},
-            texts::{age, count, counted, duration, length, rate, span, timestamp},
+            texts::{age, count, counted, length, rate, span},
         },
         overview::{
             lines::{self, Lines, took, wait, whole},
@@ -59,7 +60,7 @@ pub fn figures(asked: &Asked, topic: &Topic, live: &mut Live) -> Markup {
     let oldest = age(topic.oldest_ready_at, asked.now());
     let [waited, handled] =
         [(topic.wait_p50, topic.last_delivery_at), (topic.handling_p50, topic.last_ack_at)]
-            .map(|(p50, last)| more(p50, last.map(|last| asked.now().since(timestamp(last)))));
+            .map(|(p50, last)| more(p50, last.map(|last| asked.now().since(from_timestamp(last)))));
     html! {
         div.figures {
             (figure(live, "oldest", "oldest ready", oldest, waiting))
@@ -76,7 +77,7 @@ pub fn figures(asked: &Asked, topic: &Topic, live: &mut Live) -> Markup {
 
 /// How long half of them took, and when the last one was.
 fn more(p50: Option<prost_types::Duration>, since_last: Option<Duration>) -> String {
-    let half = p50.map(|p50| format!("p50 {}", span(duration(p50))));
+    let half = p50.map(|p50| format!("p50 {}", span(from_duration(p50))));
     let last = since_last.map(|since| format!("last {} ago", span(since.max(Duration::from_secs(1)))));
     [half, last].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -128,9 +129,9 @@ pub fn plots(
 
 fn lines_of(asked: &Asked, topic: &Topic, lines: &Lines, live: &mut Live) -> Markup {
     let Rates { enqueued, acked, failed, .. } = topic.rates.unwrap_or_default();
-    let oldest = topic.oldest_ready_at.map_or(0.0, |at| asked.now().since(timestamp(at)).as_secs_f64());
+    let oldest = topic.oldest_ready_at.map_or(0.0, |at| asked.now().since(from_timestamp(at)).as_secs_f64());
     let seconds =
-        |length: Option<prost_types::Duration>| length.map_or(f64::NAN, |it| duration(it).as_secs_f64());
+        |length: Option<prost_types::Duration>| length.map_or(f64::NAN, |it| from_duration(it).as_secs_f64());
     let [waited_50, waited_99, handled_50, handled_99] = [
         (Of::WaitP50, topic.wait_p50),
         (Of::WaitP99, topic.wait_p99),

@@ -10,8 +10,9 @@ mod tabs;
 
 use std::collections::BTreeSet;
 
-use forebay_proto::v1::{
-    ExplainTopicRequest, ExplainTopicResponse, GetTopicRequest, GetTopicResponse, Pause, Side,
+use forebay_proto::{
+    time::from_timestamp,
+    v1::{ExplainTopicRequest, ExplainTopicResponse, GetTopicRequest, GetTopicResponse, Pause, Side},
 };
 use http::StatusCode;
 use maud::{Markup, html};
@@ -19,15 +20,7 @@ use tonic::{Code, Status};
 
 use self::place::Place;
 use super::{
-    super::{
-        asked::Asked,
-        frame::sentence,
-        links,
-        live::Live,
-        show::Shown,
-        texts::{timestamp, utc},
-        trouble::Trouble,
-    },
+    super::{asked::Asked, frame::sentence, links, live::Live, show::Shown, texts::utc, trouble::Trouble},
     topics::{chips, incomplete},
 };
 
@@ -96,7 +89,7 @@ fn sentences(
 /// A pause of enqueue, as the other sentences say those of deliveries.
 fn refuses(pause: &Pause) -> String {
     let what = if pause.of_namespace { "The namespace" } else { "The topic" };
-    let time = |at: prost_types::Timestamp| utc(timestamp(at));
+    let time = |at: prost_types::Timestamp| utc(from_timestamp(at));
     let since = pause.since.map(|at| format!(" since {}", time(at))).unwrap_or_default();
     let mut text = format!("{what} takes no new items{since}.");
     if let Some(until) = pause.until {

@@ -1,9 +1,9 @@
-//! How the outcome of a call is spelled in its span.
+//! How gRPC spells its codes.
 
 use tonic::Code;
 
 /// A code as gRPC spells it.
-pub fn of_grpc(code: Code) -> &'static str {
+pub const fn spelled(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
         Code::Cancelled => "CANCELLED",
@@ -23,18 +23,4 @@ pub fn of_grpc(code: Code) -> &'static str {
         Code::DataLoss => "DATA_LOSS",
         Code::Unauthenticated => "UNAUTHENTICATED",
     }
-}
-
-/// Whether the server has failed, rather than refused what its caller should not have asked. The conventions
-/// draw the line so.
-pub fn is_failure(code: Code) -> bool {
-    matches!(
-        code,
-        Code::Unknown
-            | Code::DeadlineExceeded
-            | Code::Unimplemented
-            | Code::Internal
-            | Code::Unavailable
-            | Code::DataLoss
-    )
 }
