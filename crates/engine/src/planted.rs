@@ -1,5 +1,9 @@
-//! Bugs that tests plant, to see whether the simulation's checker catches them. Without the feature
-//! `planted-bugs` none of this is compiled in.
+//! Bugs of the engine that tests plant, to see whether the simulation's checker catches them.
+
+#[cfg(feature = "planted-bugs")]
+pub use forebay_types::planted::plant;
+
+pub(crate) use forebay_types::planted::on;
 
 /// A mistake that somebody could make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -162,14 +166,16 @@ pub enum Bug {
     TrustedAfterRelease,
 }
 
-#[cfg(feature = "planted-bugs")]
-mod state {
-    use std::cell::{Cell, RefCell};
+/// Whether any bug is planted.
+pub(crate) fn any() -> bool {
+    forebay_types::planted::any::<Bug>()
+}
 
-    use super::Bug;
+#[cfg(feature = "planted-bugs")]
+mod older {
+    use std::cell::RefCell;
 
     thread_local! {
-        static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
         static OLDER: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -182,42 +188,16 @@ mod state {
     pub(crate) fn is_older(address: &str) -> bool {
         OLDER.with_borrow(|older| older.iter().any(|known| known == address))
     }
-
-    /// Plants a bug into every engine of this thread, or pulls it out.
-    pub fn plant(bug: Option<Bug>) {
-        PLANTED.set(bug);
-    }
-
-    pub(crate) fn on(bug: Bug) -> bool {
-        PLANTED.get() == Some(bug)
-    }
-
-    /// Whether any bug is planted.
-    pub(crate) fn any() -> bool {
-        PLANTED.get().is_some()
-    }
 }
 
 #[cfg(feature = "planted-bugs")]
-pub(crate) use state::{any, is_older, on};
+pub(crate) use older::is_older;
 #[cfg(feature = "planted-bugs")]
-pub use state::{make_older, plant};
-
-/// Nothing is planted.
-#[cfg(not(feature = "planted-bugs"))]
-pub(crate) const fn on(_bug: Bug) -> bool {
-    false
-}
+pub use older::make_older;
 
 /// No engine is of the release before.
 #[cfg(not(feature = "planted-bugs"))]
 pub(crate) const fn is_older(_address: &str) -> bool {
-    false
-}
-
-/// Nothing is planted.
-#[cfg(not(feature = "planted-bugs"))]
-pub(crate) const fn any() -> bool {
     false
 }
 

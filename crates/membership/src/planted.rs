@@ -1,5 +1,9 @@
-//! Bugs that tests plant, to see whether the simulation's checker catches them. Without the feature
-//! `planted-bugs` none of this is compiled in.
+//! Bugs of this crate that tests plant, to see whether the simulation's checker catches them.
+
+#[cfg(feature = "planted-bugs")]
+pub use forebay_types::planted::plant;
+
+pub(crate) use forebay_types::planted::on;
 
 /// A mistake that somebody could make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -26,35 +30,4 @@ pub enum Bug {
     MovesUnderWayIgnored,
     /// No shard moves for evenness.
     NeverBalances,
-}
-
-#[cfg(feature = "planted-bugs")]
-mod state {
-    use std::cell::Cell;
-
-    use super::Bug;
-
-    thread_local! {
-        static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
-    }
-
-    /// Plants a bug into every node of this thread, or pulls it out.
-    pub fn plant(bug: Option<Bug>) {
-        PLANTED.set(bug);
-    }
-
-    pub(crate) fn on(bug: Bug) -> bool {
-        PLANTED.get() == Some(bug)
-    }
-}
-
-#[cfg(feature = "planted-bugs")]
-pub(crate) use state::on;
-#[cfg(feature = "planted-bugs")]
-pub use state::plant;
-
-/// Nothing is planted.
-#[cfg(not(feature = "planted-bugs"))]
-pub(crate) const fn on(_bug: Bug) -> bool {
-    false
 }

@@ -14,6 +14,7 @@ mod lifecycle;
 mod limits;
 mod name;
 mod nearest;
+pub mod planted;
 mod policy;
 mod receipt;
 mod schedule;
