@@ -36,7 +36,7 @@ pub struct ClientConfig {
     pub keepalive_timeout: Duration,
     /// When and how often to retry.
     pub retry: RetryPolicy,
-    /// Which spans there are. It has no effect without the feature `traces`.
+    /// Which spans there are.
     pub traces: TraceConfig,
     /// Makes pauses and request ids reproducible, for tests; `None`: the system's random numbers.
     pub seed: Option<u64>,

@@ -22,10 +22,6 @@ mod testing;
 mod tls;
 mod token;
 mod trace_config;
-#[cfg(feature = "traces")]
-mod traces;
-#[cfg(not(feature = "traces"))]
-#[path = "no_traces.rs"]
 mod traces;
 
 pub use address::is_loopback;
