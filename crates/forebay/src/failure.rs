@@ -7,7 +7,7 @@ use std::{
 };
 
 use forebay_client::{Code, Error};
-use forebay_node::config::ConfigError;
+use forebay_config::ConfigError;
 
 use crate::output::visible;
 

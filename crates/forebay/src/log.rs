@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal as _;
 
-use forebay_node::config::{Config, LogFormat, log_filter};
+use forebay_config::{Config, LogFormat, log_filter};
 
 use crate::failure::Failure;
 

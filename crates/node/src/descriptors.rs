@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
+use forebay_config::{ShardConfig, ShardUrl};
+use forebay_edge::connections::Places;
+use forebay_web::metrics;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::watch;
-
-use crate::{
-    config::{ShardConfig, ShardUrl},
-    connections::Places,
-};
 
 /// Kept back for the process itself: standard streams, the runtime, listeners, files that are open for a
 /// moment, connections to other nodes, probes of a port that is full, connections that have just made room.
@@ -95,7 +93,7 @@ pub fn share(limit: usize, shards: &[ShardConfig], asked: Asked) -> ConnectionCa
 }
 
 /// Shares them out anew whenever the shards change, until nobody changes them any more. What is open stays
-/// open.
+/// open. Metrics of new shards begin.
 pub async fn follow(
     limit: usize,
     mut shards: watch::Receiver<Vec<ShardConfig>>,
@@ -103,7 +101,9 @@ pub async fn follow(
     [grpc, http, peer]: [Arc<Places>; 3],
 ) {
     while shards.changed().await.is_ok() {
-        let caps = share(limit, &shards.borrow_and_update(), asked);
+        let shards = shards.borrow_and_update().clone();
+        metrics::add_shards(&shards.iter().map(|shard| shard.id).collect::<Vec<_>>());
+        let caps = share(limit, &shards, asked);
         grpc.set_max(caps.grpc);
         http.set_max(caps.http);
         peer.set_max(caps.peer);
@@ -117,7 +117,7 @@ mod tests {
     use forebay_types::ShardId;
 
     use super::*;
-    use crate::connections::{PlaceRules, Stage};
+    use forebay_edge::connections::{PlaceRules, Stage};
 
     fn shards(number: u32) -> Vec<ShardConfig> {
         let url = |id: u32| ShardUrl::Sqlite(PathBuf::from(format!("{id}")));

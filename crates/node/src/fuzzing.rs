@@ -4,11 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use forebay_types::{Clock, Monotonic, Timestamp};
 
-pub use crate::http::fuzz_json_bodies as json_bodies;
-use crate::{
-    config::Config,
-    grpc::{List, PageTokens},
-};
+use forebay_config::Config;
+use forebay_edge::rpc::{List, PageTokens};
+pub use forebay_web::fuzz_json_bodies as json_bodies;
 
 /// A clock that stands.
 struct Standing;

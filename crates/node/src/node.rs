@@ -3,17 +3,13 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use forebay_access::Grant;
+use forebay_edge::{access::Following, tls::Reloading, traces::Exporting};
 use forebay_engine::Engine;
+use forebay_operators::cluster::Member;
+use forebay_web::{HttpServing, NodeInfo};
 use tokio::task::JoinHandle;
 
-use crate::{
-    access::Following,
-    cluster::Member,
-    grpc::Serving,
-    http::{HttpServing, NodeInfo},
-    tls::Reloading,
-    traces::Exporting,
-};
+use crate::grpc::Serving;
 
 /// A running node. It runs until it is passed to `stop`.
 pub struct Node {

@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{Engine, Served};
+use forebay_web::NodeInfo;
 
-use crate::{grpc::Health, http::NodeInfo};
+use crate::grpc::Health;
 
 /// How long a node that begins to serve waits for the shards that it has not looked at yet. They are owned a
 /// moment later, and calls need not be refused meanwhile.

@@ -2,32 +2,42 @@
 
 use std::{sync::Arc, time::Duration};
 
+use forebay_config::{Config, ShardConfig};
+use forebay_edge::{
+    access::{Access, AccessError, Following, TokenBook, Writer},
+    admission::LoadLimits,
+    audit::{self, Auditor},
+    connections::{PlaceRules, Places},
+    listen::{BindError, host_name, listen, reachable},
+    random::{NoRandomNumbers, random},
+    rpc::PageTokens,
+    tls::{Certificates, Reloading, TlsError},
+    traces::{Exporting, Traces, TracesError},
+};
 use forebay_engine::{Duty, Engine, ListedShard, Reach, Setup, TenantBudget};
 use forebay_front::{Front, Links};
 use forebay_membership::{BeginError, Begun, Followed, JoinError};
+use forebay_operators::{
+    calls::Admin,
+    cluster::{self, CatalogMigrateError, CatalogShards, Joining, JoiningError, Misplaced},
+    gather::Gather,
+    shard_reports,
+    shards::{Checks, NumberedShard, Opener, UnfitShard},
+    status_cache::StatusCache,
+};
 use forebay_types::{Clock, SystemClock};
+use forebay_web::{
+    Measured, NodeInfo, metrics,
+    serve_http::{HttpError, serve_http},
+};
 use prost_reflect::DescriptorError;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
-    access::{Access, AccessError, Following, TokenBook, Writer},
-    audit::{self, Auditor},
-    cluster::{self, CatalogMigrateError, CatalogShards, Joining, JoiningError, Misplaced},
-    config::{Config, ShardConfig},
-    connections::{PlaceRules, Places},
     descriptors::{self, Asked},
-    gather::Gather,
-    grpc::{self, Admin, LoadLimits, PageTokens, Queue, ReflectionError},
-    http::{Measured, NodeInfo, StatusCache, metrics},
-    listen::{BindError, host_name, listen, reachable},
+    grpc::{self, Queue, ReflectionError},
     node::Node,
-    random::{NoRandomNumbers, random},
     readiness,
-    serve_http::{HttpError, serve_http},
-    shard_reports,
-    shards::{Checks, NumberedShard, Opener, UnfitShard},
-    tls::{Certificates, Reloading, TlsError},
-    traces::{Exporting, Traces, TracesError},
 };
 
 /// Bytes of lists of records that are read from the catalog at one time. A tenant has a quarter.

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use forebay_membership::ClusterTask;
+use forebay_operators::cluster::Member;
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
-use crate::{cluster::Member, node::Node};
+use crate::node::Node;
 
 /// Limit of the drain pause and the engine's stop together.
 const ENGINE_STOP_TIMEOUT: Duration = Duration::from_secs(21);

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use crate::id::ShardId;
 
-/// The stable reasons that clients may match on. Mapped to gRPC codes in `node/src/grpc/status.rs`.
+/// The stable reasons that clients may match on. Mapped to gRPC codes in `edge/src/rpc/status.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// A field has a value that it must not have.

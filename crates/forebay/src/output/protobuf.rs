@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use anyhow::{Context as _, anyhow};
-use forebay_node::http::{json_value, read_json};
 use forebay_proto::FILE_DESCRIPTOR_SET;
+use forebay_web::{json_value, read_json};
 use prost::Message;
 use prost_reflect::DescriptorPool;
 use serde_json::Value;

@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use forebay_client::Client;
-use forebay_node::config::Config;
+use forebay_config::Config;
 
 use super::{connection::Connection, note::Note};
 use crate::failure::Failure;

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_node::{
-    access::Access,
-    config::Config,
+use forebay_config::Config;
+use forebay_edge::{access::Access, tls::Certificates};
+use forebay_operators::{
     shard_reports::{self, ShardAnswer, ShardReport},
     shards,
-    tls::Certificates,
 };
 use forebay_types::{Clock as _, SystemClock};
 

@@ -7,7 +7,8 @@ use std::{
 };
 
 use clap::Args;
-use forebay_node::{cluster, config::Config, shards};
+use forebay_config::Config;
+use forebay_operators::{cluster, shards};
 
 use super::{
     demo::Demo,

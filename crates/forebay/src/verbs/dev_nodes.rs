@@ -8,10 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use forebay_node::{
-    config::{Config, Flags},
-    random::random,
-};
+use forebay_config::{Config, Flags};
+use forebay_edge::random::random;
 
 use crate::failure::Failure;
 

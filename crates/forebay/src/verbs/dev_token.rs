@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_access::{Grant, Namespaces, Scopes};
-use forebay_node::config::Config;
+use forebay_config::Config;
 use forebay_types::is_loopback;
 
 use super::token;

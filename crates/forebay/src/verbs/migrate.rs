@@ -3,7 +3,8 @@
 use std::{io::Write as _, path::PathBuf};
 
 use clap::Args;
-use forebay_node::{cluster, config::Config, shards};
+use forebay_config::Config;
+use forebay_operators::{cluster, shards};
 
 use crate::{failure::Failure, log};
 

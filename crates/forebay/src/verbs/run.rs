@@ -2,11 +2,8 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use forebay_node::{
-    Node,
-    config::{Config, ConfigError},
-    start, stop,
-};
+use forebay_config::{Config, ConfigError};
+use forebay_node::{Node, start, stop};
 use futures_util::future::{join_all, select_all, try_join_all};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_node::config::Config;
+use forebay_config::Config;
 
 use super::run::{self, Hangups, ShutdownSignals};
 use crate::{failure::Failure, log};

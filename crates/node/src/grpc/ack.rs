@@ -1,15 +1,17 @@
 //! `Ack`: decodes the receipts, has the engine end the deliveries, answers each.
 
+use forebay_edge::{
+    admission::Call,
+    rpc::{
+        fields::{self, Path},
+        members::Members,
+        status,
+    },
+};
 use forebay_proto::v1::{AckRequest, AckResponse};
 use forebay_types::Refusal;
 
-use super::{
-    admission::Call,
-    fields::{self, Path},
-    members::Members,
-    queue::Queue,
-    status,
-};
+use super::queue::Queue;
 
 /// Serves the call.
 pub async fn ack(queue: &Queue, call: &Call, request: AckRequest) -> Result<AckResponse, Refusal> {

@@ -1,5 +1,9 @@
 //! `GetActiveTopics`: decodes the page token, has the engine list the topics, encodes the next token.
 
+use forebay_edge::{
+    admission::Call,
+    rpc::{fields, token},
+};
 use forebay_engine::{ActiveTopic, ActiveTopicsCall};
 use forebay_proto::{
     time::to_timestamp,
@@ -7,7 +11,7 @@ use forebay_proto::{
 };
 use forebay_types::Refusal;
 
-use super::{admission::Call, fields, queue::Queue, token};
+use super::queue::Queue;
 
 /// Topics of a page if `page_size` is 0.
 const PAGE_TOPICS_DEFAULT: usize = 100;

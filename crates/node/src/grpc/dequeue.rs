@@ -3,6 +3,11 @@
 
 use std::{collections::HashSet, time::Duration};
 
+use forebay_edge::{
+    admission::Call,
+    rpc::fields::{self, Path},
+    traces::{note_items, note_origins},
+};
 use forebay_engine::{CallerFrom, Delivered, Demand, DequeueCall};
 use forebay_proto::{
     time::to_timestamp,
@@ -13,12 +18,7 @@ use forebay_proto::{
 };
 use forebay_types::{DeliveryPolicy, Limits, Reason, Refusal, cut_text};
 
-use super::{
-    admission::Call,
-    fields::{self, Path},
-    queue::Queue,
-};
-use crate::traces::{note_items, note_origins};
+use super::queue::Queue;
 
 /// How long before the call's deadline a long poll ends, so that its answer still arrives.
 const WAIT_MARGIN: Duration = Duration::from_millis(200);

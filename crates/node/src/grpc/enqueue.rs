@@ -1,5 +1,14 @@
 //! `Enqueue`: checks the items, has the engine store them, answers each.
 
+use forebay_edge::{
+    admission::Call,
+    rpc::{
+        fields::{self, Path},
+        members::Members,
+        status::{self, Refused},
+    },
+    traces::{Origin, name_origin, note_items},
+};
 use forebay_engine::{EnqueueCall, Enqueued, NewItem};
 use forebay_proto::{
     time::to_timestamp,
@@ -11,14 +20,7 @@ use forebay_proto::{
 use forebay_types::{Body, DeliveryPolicy, Limits, Refusal, Schedule, ShardId, Timestamp};
 use prost::Message as _;
 
-use super::{
-    admission::Call,
-    fields::{self, Path},
-    members::Members,
-    queue::Queue,
-    status::{self, Refused},
-};
-use crate::traces::{Origin, name_origin, note_items};
+use super::queue::Queue;
 
 /// Serves the call. `origin`: the trace of items that name none.
 pub async fn enqueue(

@@ -1,5 +1,13 @@
 //! `ExtendLease`: checks the durations, has the engine extend the leases, answers each.
 
+use forebay_edge::{
+    admission::Call,
+    rpc::{
+        fields::{self, Path},
+        members::Members,
+        status::{self, Refused},
+    },
+};
 use forebay_engine::ExtendOf;
 use forebay_proto::{
     time::to_timestamp,
@@ -7,13 +15,7 @@ use forebay_proto::{
 };
 use forebay_types::{Limits, Refusal, Timestamp};
 
-use super::{
-    admission::Call,
-    fields::{self, Path},
-    members::Members,
-    queue::Queue,
-    status::{self, Refused},
-};
+use super::queue::Queue;
 
 /// Serves the call.
 pub async fn extend_lease(

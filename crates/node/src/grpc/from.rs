@@ -1,9 +1,8 @@
 //! From where a call comes, for operators.
 
+use forebay_edge::admission::Caller;
 use forebay_engine::CallerFrom;
 use tonic::Request;
-
-use super::admission::Caller;
 
 /// Bytes that are kept of what a program calls itself.
 const CLIENT_BYTES_MAX: usize = 100;

@@ -1,16 +1,18 @@
 //! `Nack`: checks each member, has the engine return the items, answers each.
 
+use forebay_edge::{
+    admission::Call,
+    rpc::{
+        fields::{self, Path},
+        members::Members,
+        status,
+    },
+};
 use forebay_engine::{NackAction, NackOf};
 use forebay_proto::v1::{Nack, NackRequest, NackResponse};
 use forebay_types::{Limits, Refusal, cut_text};
 
-use super::{
-    admission::Call,
-    fields::{self, Path},
-    members::Members,
-    queue::Queue,
-    status,
-};
+use super::queue::Queue;
 
 /// Serves the call.
 pub async fn nack(queue: &Queue, call: &Call, request: NackRequest) -> Result<NackResponse, Refusal> {

@@ -2,6 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
+use forebay_edge::{
+    access::Access,
+    admission::{
+        AdmissionLayer, AdmissionLoad, BY_HANDLER_BYTES, Calls, Incoming, LoadLimits, RequestBounds,
+    },
+    audit::Auditor,
+    browsers::NoBrowsers,
+    connections::PlaceRules,
+    tls::{Beginning, Listener, Source},
+    traces::Traces,
+};
+use forebay_operators::calls::Admin;
 use forebay_proto::{
     FILE_DESCRIPTOR_SET, SCALER_DESCRIPTOR_SET, SERVICE,
     externalscaler::external_scaler_server::ExternalScalerServer,
@@ -12,22 +24,7 @@ use tonic::{service::Routes, transport::Server};
 use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::Layer as _;
 
-use super::{
-    admin::Admin,
-    admission::{
-        Admission, AdmissionLayer, AdmissionLoad, BY_HANDLER_BYTES, Incoming, LoadLimits, RequestBounds,
-    },
-    queue::Queue,
-    scaler::Scaler,
-};
-use crate::{
-    access::Access,
-    audit::Auditor,
-    browsers::NoBrowsers,
-    connections::PlaceRules,
-    tls::{Beginning, Listener, Source},
-    traces::Traces,
-};
+use super::{queue::Queue, scaler::Scaler};
 
 /// Added to the decode limit, so that the field check refuses a request that is slightly too large.
 const DECODE_HEADROOM_BYTES: usize = 64 << 10;
@@ -49,10 +46,6 @@ pub struct Serving {
     /// Ends when the port is closed and all connections have ended.
     task: JoinHandle<Result<(), tonic::transport::Error>>,
 }
-
-/// Every call, with its limits: what the gRPC port serves. A request has the load of its connection among its
-/// extensions.
-pub type Calls = Admission<Routes>;
 
 /// Sets what health checks answer.
 #[derive(Clone)]

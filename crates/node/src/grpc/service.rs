@@ -1,13 +1,11 @@
 //! The generated service trait: unpacks each request, calls its verb, and packs the answer.
 
+use forebay_edge::{admission::Call, rpc::status, traces::Origin};
 use forebay_proto::v1::{self, queue_service_server::QueueService};
 use forebay_types::Refusal;
 use tonic::{Request, Response, Status};
 
-use super::{
-    ack, active_topics, admission::Call, dequeue, enqueue, extend_lease, from, nack, queue::Queue, status,
-};
-use crate::traces::Origin;
+use super::{ack, active_topics, dequeue, enqueue, extend_lease, from, nack, queue::Queue};
 
 #[tonic::async_trait]
 impl QueueService for Queue {

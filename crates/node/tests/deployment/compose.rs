@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use forebay_node::config::ShardUrl;
+use forebay_config::ShardUrl;
 use serde_json::Value;
 
 use crate::files::{STOP_SECONDS, at, configuration, documents, list, path, read, secret_files, text};

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use forebay_node::config::Config;
+use forebay_config::Config;
 use serde_json::Value;
 
 /// A stopping node exits within so many seconds, whatever clients and databases do.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_access::{Needs, PAGES};
-use forebay_node::config::Config;
+use forebay_config::Config;
 use serde_json::Value;
 
 use crate::{

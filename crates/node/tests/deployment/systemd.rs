@@ -1,6 +1,6 @@
 //! The unit for systemd fits the program.
 
-use forebay_node::config::Config;
+use forebay_config::Config;
 
 use crate::files::{STOP_SECONDS, read};
 

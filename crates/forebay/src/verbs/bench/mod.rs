@@ -12,7 +12,9 @@ use forebay_client::{
     Client, Code, Error,
     v1::{Operation, OperationKind, StartOperationRequest},
 };
-use forebay_node::random::random;
+use forebay_edge::random::random;
+use load::Load;
+use nodes::Nodes;
 use tokio::time::timeout;
 
 use super::{connection::Connection, follow};
@@ -20,8 +22,6 @@ use crate::{
     failure::Failure,
     output::{Format, print_one},
 };
-use load::Load;
-use nodes::Nodes;
 
 /// How long the purge at the end may take.
 const PURGE_TIMEOUT: Duration = Duration::from_secs(30);

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use clap::Args;
 use forebay_client::{Timestamp, Tls, explain_tls};
-use forebay_node::tls::end_of_certificate;
+use forebay_edge::tls::end_of_certificate;
 use forebay_types::{Clock as _, SystemClock};
 use futures_util::future::join_all;
 use tokio::{net::TcpStream, time::timeout};

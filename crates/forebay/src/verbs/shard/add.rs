@@ -2,7 +2,7 @@
 
 use clap::Args;
 use forebay_client::v1;
-use forebay_node::cluster::{self, Servers};
+use forebay_operators::cluster::{self, Servers};
 
 use crate::{
     failure::Failure,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use forebay_client::v1;
-use forebay_node::cluster;
+use forebay_operators::cluster;
 
 use crate::{
     failure::Failure,

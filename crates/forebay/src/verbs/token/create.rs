@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use forebay_access::{Grant, Record, Token, append};
-use forebay_node::random::random_bytes;
+use forebay_edge::random::random_bytes;
 use forebay_types::{Clock as _, SystemClock};
 
 use super::file;

@@ -12,7 +12,7 @@ use std::{io::Write as _, path::Path};
 
 use clap::{Args, Subcommand};
 use forebay_access::TokenId;
-use forebay_node::config::Config;
+use forebay_config::Config;
 
 pub use self::create::create;
 use self::secret_file::SecretFile;
@@ -101,7 +101,9 @@ async fn make(flags: flags::Create) -> Result<(), Failure> {
 async fn bootstrap(path: &Path, name: &str, out: Option<SecretFile>) -> Result<(), Failure> {
     let config = Config::load(path, Vec::new())?;
     let token = create::random()?;
-    forebay_node::cluster::bootstrap(&config, &token.reveal(), name).await.map_err(Failure::from_display)?;
+    forebay_operators::cluster::bootstrap(&config, &token.reveal(), name)
+        .await
+        .map_err(Failure::from_display)?;
     if !config.access.catalog_tokens {
         eprintln!("nodes with this configuration do not accept it: set catalog_tokens = true under [access]");
     }

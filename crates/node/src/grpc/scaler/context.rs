@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use forebay_edge::access::Access;
 use forebay_engine::TenantBudget;
-
-use crate::{access::Access, grpc::admin::Admin};
+use forebay_operators::calls::Admin;
 
 /// Streams of a node. A tenant has a quarter.
 const STREAMS_MAX: usize = 256;

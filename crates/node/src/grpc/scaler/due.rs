@@ -1,12 +1,9 @@
 //! Scheduled items that are due soon: whoever is to handle them can be started in time.
 
+use forebay_edge::rpc::fields;
 use forebay_engine::{ItemState, ItemsCall, RETRY_AFTER};
+use forebay_operators::{calls::Admin, gather::ItemScan};
 use forebay_types::{Reason, Refusal, Timestamp, TopicName};
-
-use crate::{
-    gather::ItemScan,
-    grpc::{admin::Admin, fields},
-};
 
 /// Items of one page.
 const PAGE_ITEMS: u64 = 1_000;

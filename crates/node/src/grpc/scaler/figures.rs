@@ -1,15 +1,13 @@
 //! The figures of a trigger's topics, as GetTopic finds them.
 
+use forebay_edge::rpc::fields;
+use forebay_operators::calls::{Admin, topic_figures};
 use forebay_proto::v1::{self, Side};
 use forebay_types::{Refusal, Timestamp, TopicName};
 
 use super::{
     due::{self, unknown},
     metadata::{Counted, Metric, Trigger},
-};
-use crate::grpc::{
-    admin::{Admin, topic_figures},
-    fields,
 };
 
 /// Items of a topic that are due soon, which are counted at most.
@@ -109,7 +107,7 @@ mod tests {
     use forebay_proto::time::to_timestamp;
 
     use super::*;
-    use crate::grpc::queue::RequestRules;
+    use forebay_edge::rpc::rules::RequestRules;
 
     fn trigger(pairs: &[(&str, &str)]) -> Trigger {
         let pairs = [("namespace", "n"), ("topic", "t")].iter().chain(pairs);

@@ -3,6 +3,7 @@
 
 use std::{pin::Pin, time::Duration};
 
+use forebay_edge::{access::Authenticated, admission::overloaded, rpc::status};
 use forebay_engine::{Charge, paid_at_once_by, paid_by};
 use forebay_proto::externalscaler::{IsActiveResponse, ScaledObjectRef};
 use forebay_types::Refusal;
@@ -14,10 +15,6 @@ use super::{
     context::Scaler,
     figures::{Wanted, look},
     metadata::Trigger,
-};
-use crate::{
-    access::Authenticated,
-    grpc::{admission::overloaded, status},
 };
 
 /// Between two looks.

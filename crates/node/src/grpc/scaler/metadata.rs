@@ -2,9 +2,8 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use forebay_edge::rpc::{fields, rules::RequestRules};
 use forebay_types::{Namespace, Refusal, Topic, instead};
-
-use crate::grpc::{fields, queue::RequestRules};
 
 /// The key of the namespace.
 pub const NAMESPACE: &str = "namespace";

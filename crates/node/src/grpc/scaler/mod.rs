@@ -23,7 +23,7 @@ use self::{
     figures::{Figures, Wanted, look},
     metadata::{Metric, Trigger},
 };
-use super::status;
+use forebay_edge::rpc::status;
 
 /// The figures of a trigger, for whoever may have them also when they are there.
 async fn figures<T>(

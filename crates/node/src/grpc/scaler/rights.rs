@@ -4,6 +4,10 @@
 use std::collections::HashMap;
 
 use forebay_access::{Needs, Scope};
+use forebay_edge::{
+    access::Authenticated,
+    admission::{Call, Caller},
+};
 use forebay_proto::externalscaler::ScaledObjectRef;
 use forebay_types::{Reason, Refusal};
 use http::Extensions;
@@ -12,10 +16,6 @@ use tonic::Request;
 use super::{
     context::Scaler,
     metadata::{NAMESPACE, TOKENS, Trigger},
-};
-use crate::{
-    access::Authenticated,
-    grpc::admission::{Call, Caller},
 };
 
 /// Right that every question needs.

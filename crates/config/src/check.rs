@@ -1,0 +1,379 @@
+//! Checks the values of a configuration, and fills in defaults.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use forebay_edge::{admission::LoadLimits, rpc::RequestRules};
+use forebay_engine::{Settings, TOPIC_BYTES};
+use forebay_store::{CatalogError, Password, check_shard_url};
+use forebay_types::{Limits, ShardId};
+
+use super::{
+    access::{access, exposed, refuse},
+    addresses::{address, overlap},
+    cluster::{Cluster, cluster},
+    environment::Secrets,
+    file::{EngineKeys, File, LimitKeys, MemoryKeys, NamespaceKeys, Node, Shard},
+    log_filter::log_filter,
+    mysql_tls::{mysql_tls, tls_ca_file},
+    secret_file::secret_file,
+    tls::tls,
+    traces::traces,
+    urls::shard_url,
+    values::{Config, LogFormat, Secret, ShardConfig, ShardUrl},
+};
+
+/// Anybody can make HTTP/2 warn of what they send, as often as they like.
+const LOG_DEFAULT: &str = "info,h2=error";
+/// How long load balancers have to notice that a node stops.
+const DRAIN_DEFAULT: Duration = Duration::from_secs(5);
+/// How old what the pages show may be.
+const STATUS_AGE_DEFAULT: Duration = Duration::from_secs(1);
+/// The most bytes of calls on their way to one other node.
+const FORWARD_BYTES_DEFAULT: usize = 64 << 20;
+/// A stopping node needs the rest of its 25 s to commit and answer.
+const DRAIN_MAX: Duration = Duration::from_secs(15);
+/// Names are stored in columns of 255 bytes.
+const NAME_BYTES_MAX: usize = 255;
+/// gRPC responses carry at most 16 MiB.
+const ANSWER_BYTES_MAX: usize = 15 << 20;
+
+/// Checks what was read and returns the configuration. Everything that is wrong is added to `errors`.
+pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
+    let limits = limits(file.limits, errors);
+    let mut load = LoadLimits::default();
+    let mut settings = Settings { limits: limits.clone(), ..Settings::default() };
+    engine(file.engine, &mut settings, &mut load, errors);
+    let forward_bytes = file.memory.forward_bytes.unwrap_or(FORWARD_BYTES_DEFAULT);
+    memory(file.memory, forward_bytes, &mut settings, &mut load, errors);
+    settings.reported = super::metrics::metrics(file.metrics, errors);
+    namespaces(&file.namespaces, &limits, errors);
+    let strict = file.node.strict_namespaces.unwrap_or(false);
+    let namespaces = strict.then(|| file.namespaces.keys().cloned().collect::<BTreeSet<_>>());
+    namespace_settings(file.namespaces, &mut settings, errors);
+
+    let mut node = file.node;
+    let drain = node.drain_ms.map_or(DRAIN_DEFAULT, Duration::from_millis);
+    if drain > DRAIN_MAX {
+        errors.push(format!("node.drain_ms must be at most {}", DRAIN_MAX.as_millis()));
+    }
+    connections(&node, &mut load, errors);
+    let grpc = address("node.grpc", node.grpc.take(), "127.0.0.1:7420", errors);
+    let http = address("node.http", node.http.take(), "127.0.0.1:7421", errors);
+    if overlap(&grpc, &http) {
+        errors.push(format!("node.grpc and node.http are the same port: {grpc} and {http}"));
+    }
+    let ports = [("node.grpc", grpc.as_str()), ("node.http", http.as_str())];
+    let shards = shards(file.shards, file.catalog.url.is_some(), errors);
+    let Cluster { catalog, name, peer, peer_secrets, advertise_clients } =
+        cluster((file.catalog, &shards), &mut node, secrets.peer_secret, ports, errors);
+    let http_access = super::http::http(file.http, errors);
+    let tls = tls(file.tls, errors);
+    let traces = traces(file.traces, errors);
+    let access = access(file.access, &tls, errors);
+    let of_nodes = (!peer_secrets.is_empty()).then_some(peer.as_str());
+    let exposed = exposed([("gRPC", &grpc), ("HTTP", &http)], of_nodes, &tls, &access);
+    refuse(&exposed, node.insecure.unwrap_or(false), errors);
+    Config {
+        grpc,
+        http,
+        http_access,
+        catalog,
+        name,
+        peer,
+        peer_secrets,
+        advertise_clients,
+        advertise: node.advertise.map(|text| address("node.advertise", Some(text), "", errors)),
+        allow_not_durable: node.allow_not_durable.unwrap_or(false),
+        log: log(node.log, errors),
+        log_format: log_format(node.log_format.as_deref(), errors),
+        drain,
+        status_age: node.status_age_ms.map_or(STATUS_AGE_DEFAULT, Duration::from_millis),
+        grpc_connections: node.grpc_connections,
+        http_connections: node.http_connections,
+        peer_connections: node.peer_connections,
+        connections_per_address: node.connections_per_address,
+        tls,
+        traces,
+        access,
+        exposed,
+        mysql_password: mysql_password(secrets.mysql_password, node.mysql_password_file, errors),
+        mysql_tls: mysql_tls(node.mysql_tls.as_deref(), node.mysql_tls_ca_file.is_some(), errors),
+        mysql_tls_ca: node.mysql_tls_ca_file.map(|path| tls_ca_file(path, errors)),
+        shards,
+        forward_bytes,
+        rules: RequestRules { limits, namespaces },
+        load,
+        settings,
+    }
+}
+
+/// The variable's, or what the file says whenever a connection is made. It must say something now.
+fn mysql_password(
+    variable: Option<Secret>,
+    file: Option<String>,
+    errors: &mut Vec<String>,
+) -> Option<Password> {
+    if let Some(secret) = variable {
+        return Some(Password::Text(secret.reveal().to_owned()));
+    }
+    let path = file?;
+    secret_file("node.mysql_password_file", path.clone(), errors).map(|_| Password::File(path.into()))
+}
+
+fn connections(keys: &Node, load: &mut LoadLimits, errors: &mut Vec<String>) {
+    let timeouts = &mut load.timeouts;
+    set_ms(&mut timeouts.handshake, keys.handshake_timeout_ms);
+    set_ms(&mut timeouts.idle, keys.idle_timeout_ms);
+    set_ms(&mut timeouts.unread, keys.unread_timeout_ms);
+    set_ms(&mut load.body_timeout, keys.body_timeout_ms);
+    let second = Duration::from_secs(1);
+    for (wrong, message) in [
+        (keys.grpc_connections == Some(0), "grpc_connections must not be 0"),
+        (keys.http_connections == Some(0), "http_connections must not be 0"),
+        (keys.peer_connections == Some(0), "peer_connections must not be 0"),
+        (keys.connections_per_address == Some(0), "connections_per_address must not be 0"),
+        (timeouts.handshake < second, "handshake_timeout_ms must be at least 1000"),
+        (load.body_timeout < second, "body_timeout_ms must be at least 1000"),
+        (timeouts.idle < second, "idle_timeout_ms must be at least 1000"),
+        (timeouts.unread < second, "unread_timeout_ms must be at least 1000"),
+    ] {
+        if wrong {
+            errors.push(format!("node.{message}"));
+        }
+    }
+}
+
+fn limits(keys: LimitKeys, errors: &mut Vec<String>) -> Limits {
+    let mut limits = Limits::default();
+    set(&mut limits.payload_bytes, keys.payload_bytes);
+    set(&mut limits.metadata_bytes, keys.metadata_bytes);
+    set(&mut limits.headers, keys.headers);
+    set(&mut limits.header_bytes, keys.header_bytes);
+    set(&mut limits.name_bytes, keys.name_bytes);
+    set(&mut limits.key_bytes, keys.key_bytes);
+    set(&mut limits.reason_bytes, keys.reason_bytes);
+    set(&mut limits.members, keys.members);
+    set(&mut limits.request_bytes, keys.request_bytes);
+    set(&mut limits.demands, keys.demands);
+    set(&mut limits.leased_per_topic, keys.leased_per_topic);
+    set(&mut limits.leased_per_tenant, keys.leased_per_tenant);
+    set(&mut limits.leased_per_shard, keys.leased_per_shard);
+    set(&mut limits.topics_per_namespace, keys.topics_per_namespace);
+    set_ms(&mut limits.span, keys.span_ms);
+    set_ms(&mut limits.lease_min, keys.lease_min_ms);
+    set_ms(&mut limits.lease_max, keys.lease_max_ms);
+    set_ms(&mut limits.lease_default, keys.lease_default_ms);
+    set(&mut limits.attempts_max, keys.attempts_max);
+    set(&mut limits.attempts_default, keys.attempts_default);
+    set_ms(&mut limits.wait_max, keys.wait_max_ms);
+    set(&mut limits.answer_bytes, keys.answer_bytes);
+    set(&mut limits.answer_bytes_max, keys.answer_max_bytes);
+
+    let Limits { lease_min, lease_default, lease_max, .. } = limits;
+    let days = Duration::from_secs(366 * 86_400);
+    for (wrong, message) in [
+        (limits.payload_bytes > limits.request_bytes, "payload_bytes must be at most request_bytes"),
+        (limits.request_bytes > 64 << 20, "request_bytes must be at most 64 MiB"),
+        (limits.request_bytes == 0, "request_bytes must not be 0"),
+        (limits.metadata_bytes > u16::MAX.into(), "metadata_bytes must be at most 65535"),
+        (limits.header_bytes > 32 << 10, "header_bytes must be at most 32 KiB"),
+        (!(1..=NAME_BYTES_MAX).contains(&limits.name_bytes), "name_bytes must be from 1 to 255"),
+        (limits.key_bytes > 1 << 10, "key_bytes must be at most 1 KiB"),
+        (limits.reason_bytes > u16::MAX.into(), "reason_bytes must be at most 65535"),
+        (!(1..=10_000).contains(&limits.members), "members must be from 1 to 10000"),
+        (!(1..=1_000).contains(&limits.demands), "demands must be from 1 to 1000"),
+        (limits.leased_per_topic == 0, "leased_per_topic must not be 0"),
+        (limits.leased_per_tenant == 0, "leased_per_tenant must not be 0"),
+        (limits.leased_per_shard == 0, "leased_per_shard must not be 0"),
+        (limits.topics_per_namespace == 0, "topics_per_namespace must not be 0"),
+        (limits.span.is_zero() || limits.span > days, "span_ms must be from 1 ms to 366 days"),
+        (lease_min.is_zero(), "lease_min_ms must not be 0"),
+        (lease_default < lease_min, "lease_default_ms must be at least lease_min_ms"),
+        (lease_default > lease_max, "lease_default_ms must be at most lease_max_ms"),
+        // Stored as milliseconds in 32 bits.
+        (lease_max.as_millis() > u32::MAX.into(), "lease_max_ms must be at most 4294967295"),
+        (limits.attempts_default == 0, "attempts_default must not be 0"),
+        (limits.attempts_default > limits.attempts_max, "attempts_default must be at most attempts_max"),
+        // A call takes at most 30 s, including its long poll.
+        (limits.wait_max > Duration::from_secs(29), "wait_max_ms must be at most 29000"),
+        (limits.answer_bytes == 0, "answer_bytes must not be 0"),
+        (limits.answer_bytes > limits.answer_bytes_max, "answer_bytes must be at most answer_max_bytes"),
+        (limits.answer_bytes_max > ANSWER_BYTES_MAX, "answer_max_bytes must be at most 15 MiB"),
+    ] {
+        if wrong {
+            errors.push(format!("limits.{message}"));
+        }
+    }
+    limits
+}
+
+fn engine(keys: EngineKeys, settings: &mut Settings, load: &mut LoadLimits, errors: &mut Vec<String>) {
+    set(&mut settings.batch_rows, keys.batch_rows);
+    set(&mut settings.batches_per_server, keys.batches_per_server);
+    set_ms(&mut settings.dedupe_window, keys.dedupe_window_ms);
+    set_ms(&mut settings.dead_letter_retention, keys.dead_letter_retention_ms);
+    set_ms(&mut settings.shard_lease, keys.shard_lease_ms);
+    set_ms(&mut settings.idle_topic, keys.idle_topic_ms);
+    set(&mut settings.polls, keys.polls);
+    set(&mut load.parked_per_connection, keys.polls_per_connection);
+    set(&mut load.calls, keys.calls);
+    set(&mut load.calls_per_connection, keys.calls_per_connection);
+    for (wrong, message) in [
+        (settings.batch_rows < settings.limits.members, "batch_rows must be at least limits.members"),
+        (settings.batches_per_server == 0, "batches_per_server must not be 0"),
+        (settings.dedupe_window < Duration::from_secs(1), "dedupe_window_ms must be at least 1000"),
+        (settings.shard_lease < Duration::from_millis(500), "shard_lease_ms must be at least 500"),
+        (settings.polls == 0, "polls must not be 0"),
+        (load.calls == 0, "calls must not be 0"),
+        (load.calls_per_connection == 0, "calls_per_connection must not be 0"),
+    ] {
+        if wrong {
+            errors.push(format!("engine.{message}"));
+        }
+    }
+}
+
+fn memory(
+    keys: MemoryKeys,
+    forward_bytes: usize,
+    settings: &mut Settings,
+    load: &mut LoadLimits,
+    errors: &mut Vec<String>,
+) {
+    set(&mut settings.index_bytes, keys.index_bytes);
+    set(&mut settings.topic_bytes, keys.topic_bytes);
+    set(&mut settings.admit_bytes, keys.admit_bytes);
+    set(&mut settings.admit_shard_bytes, keys.admit_shard_bytes);
+    set(&mut settings.admit_tenant_bytes, keys.admit_tenant_bytes);
+    set(&mut load.request_bytes, keys.request_bytes);
+    set(&mut settings.poll_bytes, keys.poll_bytes);
+    // Parts of the node's bytes, but room for one request in any case.
+    load.request_bytes_per_connection = (load.request_bytes / 8).max(settings.limits.request_bytes);
+    load.request_bytes_per_namespace = (load.request_bytes / 4).max(settings.limits.request_bytes);
+    set(&mut load.request_bytes_per_connection, keys.request_bytes_per_connection);
+    set(&mut load.request_bytes_per_namespace, keys.request_bytes_per_namespace);
+    set(&mut load.unread_bytes, keys.unsent_bytes);
+    set(&mut load.unread_bytes_per_connection, keys.unsent_bytes_per_connection);
+    let request = settings.limits.request_bytes;
+    let connection = load.unread_bytes_per_connection;
+    for (name, bytes, min, bound) in [
+        ("index_bytes", settings.index_bytes, 1 << 20, "1 MiB"),
+        ("topic_bytes", settings.topic_bytes, TOPIC_BYTES, "1 KiB"),
+        ("admit_bytes", settings.admit_bytes, settings.admit_shard_bytes, "memory.admit_shard_bytes"),
+        (
+            "admit_shard_bytes",
+            settings.admit_shard_bytes,
+            settings.admit_tenant_bytes,
+            "memory.admit_tenant_bytes",
+        ),
+        ("admit_tenant_bytes", settings.admit_tenant_bytes, request, "limits.request_bytes"),
+        ("request_bytes", load.request_bytes, request * 2, "twice limits.request_bytes"),
+        ("request_bytes_per_connection", load.request_bytes_per_connection, request, "limits.request_bytes"),
+        ("request_bytes_per_namespace", load.request_bytes_per_namespace, request, "limits.request_bytes"),
+        ("poll_bytes", settings.poll_bytes, 1 << 20, "1 MiB"),
+        ("forward_bytes", forward_bytes, request, "limits.request_bytes"),
+        ("unsent_bytes", load.unread_bytes, connection, "memory.unsent_bytes_per_connection"),
+        ("unsent_bytes_per_connection", connection, 1, "1 byte"),
+    ] {
+        if bytes < min {
+            errors.push(format!("memory.{name} is {bytes}; it must be at least {bound} ({min})"));
+        }
+    }
+}
+
+fn namespaces(namespaces: &BTreeMap<String, NamespaceKeys>, limits: &Limits, errors: &mut Vec<String>) {
+    let rules = RequestRules { limits: limits.clone(), namespaces: None };
+    for name in namespaces.keys() {
+        // A name that no request may have.
+        if let Err(refusal) = rules.namespace(name) {
+            errors.push(format!("namespace.{name:?}: the name {}", refusal.message));
+        }
+    }
+}
+
+fn namespace_settings(
+    namespaces: BTreeMap<String, NamespaceKeys>,
+    settings: &mut Settings,
+    errors: &mut Vec<String>,
+) {
+    for (name, keys) in namespaces {
+        if let Some(window) = keys.dedupe_window_ms.map(Duration::from_millis) {
+            if window < Duration::from_secs(1) {
+                errors.push(format!("namespace.{name}.dedupe_window_ms must be at least 1000"));
+            }
+            settings.dedupe_windows.insert(name.clone(), window);
+        }
+        if let Some(retention) = keys.dead_letter_retention_ms.map(Duration::from_millis) {
+            settings.dead_letter_retentions.insert(name, retention);
+        }
+    }
+}
+
+fn shards(listed: Vec<Shard>, has_catalog: bool, errors: &mut Vec<String>) -> Vec<ShardConfig> {
+    if listed.is_empty() && !has_catalog {
+        errors.push("no [[shard]] is configured; add at least one, or a [catalog]".to_owned());
+    }
+    let (mut ids, mut databases) = (BTreeSet::new(), BTreeSet::new());
+    let mut shards = Vec::with_capacity(listed.len());
+    for (index, shard) in listed.into_iter().enumerate() {
+        let mut wrong = |message: &str| errors.push(format!("shard[{index}].{message}"));
+        let Some(id) = shard.id.filter(|id| *id > 0) else {
+            wrong("id must be a number of at least 1");
+            continue;
+        };
+        if !ids.insert(id) {
+            wrong(&format!("id {id} is used by another shard"));
+        }
+        let Some(url) = shard.url else {
+            wrong("url is missing");
+            continue;
+        };
+        // Without user and password: two accounts may name one database.
+        let database = url.rsplit_once('@').map_or(url.as_str(), |(_, database)| database).to_owned();
+        if !databases.insert(database) {
+            wrong("url names a database that another shard uses");
+        }
+        let id = ShardId(id);
+        match shard_url(id, &url) {
+            // Shards come into the catalog, which keeps no passwords.
+            Ok(ShardUrl::MySql(url)) if matches!(check_shard_url(&url), Err(CatalogError::Password)) => {
+                wrong("url has a password: put it into node.mysql_password_file, or FOREBAY_MYSQL_PASSWORD")
+            }
+            Ok(url) => shards.push(ShardConfig { id, url }),
+            Err(message) => wrong(&message),
+        }
+    }
+    shards
+}
+
+fn log(given: Option<String>, errors: &mut Vec<String>) -> String {
+    let directives = given.unwrap_or_else(|| LOG_DEFAULT.to_owned());
+    if let Err(wrong) = log_filter(&directives) {
+        errors.push(format!("node.log (or RUST_LOG) is not a valid log filter: {wrong}"));
+    }
+    directives
+}
+
+fn log_format(given: Option<&str>, errors: &mut Vec<String>) -> LogFormat {
+    match given {
+        None | Some("text") => LogFormat::Text,
+        Some("json") => LogFormat::Json,
+        Some(_) => {
+            errors.push("node.log_format must be text or json".to_owned());
+            LogFormat::Text
+        }
+    }
+}
+
+fn set<T>(value: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *value = given;
+    }
+}
+
+fn set_ms(value: &mut Duration, given: Option<u64>) {
+    set(value, given.map(Duration::from_millis));
+}

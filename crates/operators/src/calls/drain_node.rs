@@ -1,0 +1,33 @@
+//! DrainNode.
+
+use std::sync::Arc;
+
+use forebay_access::Identity;
+use forebay_config::Config;
+use forebay_proto::v1;
+use forebay_types::Refusal;
+
+use super::{cluster::node, context::Admin};
+use crate::cluster;
+
+/// Serves DrainNode.
+pub async fn drain(
+    admin: &Admin,
+    caller: &Identity,
+    request: v1::DrainNodeRequest,
+) -> Result<v1::DrainNodeResponse, Refusal> {
+    let v1::DrainNodeRequest { node: name, undo, mut reason, dry_run } = request;
+    let operator = admin.operator(&mut reason);
+    let (draining, of) = (!undo, name.clone());
+    let change =
+        |config: Arc<Config>| async move { cluster::drain_node(&config, &of, draining, dry_run).await };
+    operator.change(change).await?;
+    if !dry_run {
+        let who = &*caller.id;
+        tracing::info!(node = name, draining, who, reason, "whether node {name} drains was changed");
+        operator.seen(|seen| seen.nodes.iter().any(|it| it.name == name && it.draining == draining)).await;
+    }
+    let state = admin.cluster();
+    let found = state.nodes.iter().find(|it| it.name == name);
+    Ok(v1::DrainNodeResponse { node: found.map(|it| node(it, it.name == state.own)) })
+}

@@ -1,0 +1,28 @@
+//! The way to other nodes, and the port for them.
+#![doc = include_str!("../README.md")]
+
+mod ask;
+mod changes;
+mod channels;
+mod connection;
+mod credentials;
+mod dial;
+mod explain;
+mod forward;
+pub mod history;
+mod keys;
+mod links;
+pub mod looks;
+mod old_looks;
+mod operations;
+mod room;
+mod serve_forwarded;
+mod server;
+pub mod wire;
+
+pub use changes::NoAnswer;
+pub use connection::Incoming;
+pub use credentials::Credentials;
+pub use dial::Dial;
+pub use links::PeerLinks;
+pub use server::{PeerServing, serve};

@@ -1,0 +1,71 @@
+//! The first page: how the whole cluster is. Whoever may not see all of it is shown its own namespaces.
+
+mod attention;
+mod cluster;
+pub mod figures;
+pub mod lines;
+mod own;
+mod wall;
+
+use forebay_access::Scope;
+use forebay_edge::rpc::ALL_NAMESPACES;
+use forebay_proto::v1::{ListNodesRequest, ListShardsRequest};
+use maud::{Markup, html};
+use tonic::Status;
+
+use super::{
+    super::{asked::Asked, frame::sentence, links, live::Live, show::Shown, trouble::Trouble},
+    topics::incomplete,
+};
+
+/// Shards that are shown.
+const SHARDS: u32 = 256;
+/// Nodes that are counted.
+const NODES: u32 = 1_000;
+
+/// Makes the page.
+pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+    if !asked.may(Scope::Observe, ALL_NAMESPACES) {
+        return Ok(own::page(asked));
+    }
+    let (mut shards, mut nodes) = (asked.admin()?, asked.admin()?);
+    let first = ListShardsRequest { page_size: SHARDS, page_token: String::new() };
+    let all = ListNodesRequest { page_size: NODES, page_token: String::new() };
+    let (history, wall, shards, nodes, status) = tokio::join!(
+        figures::History::read(asked, ALL_NAMESPACES),
+        wall::wall(asked),
+        shards.list_shards(asked.request(first)),
+        nodes.list_nodes(asked.request(all)),
+        asked.info.status(),
+    );
+    let mut live = Live::default();
+    let body = html! {
+        h1 { "Overview" }
+        @if let Some(link) = links::grafana(asked, "") { p.facts { (link) } }
+        @match &history? {
+            Ok(history) => {
+                (incomplete(&history.missing))
+                (figures::figures(history, &mut live))
+            }
+            Err(status) => (unread("The figures", status)),
+        }
+        @match &wall {
+            Ok(wall) => {
+                (attention::table(asked, wall, &mut live))
+                (cluster::namespaces(asked, wall, &mut live))
+            }
+            Err(status) => (unread("The topics", status)),
+        }
+        @match &shards {
+            Ok(shards) => (cluster::shards(shards.get_ref(), &mut live)),
+            Err(status) => (unread("The shards", status)),
+        }
+        (cluster::foot(&status, nodes.as_ref().ok().map(tonic::Response::get_ref), &mut live))
+    };
+    Ok(Shown::new("Overview", body, live))
+}
+
+/// A part of the page that could not be read.
+pub fn unread(what: &str, status: &Status) -> Markup {
+    html! { p.bad role="alert" { (what) " could not be read. " (sentence(status.message())) } }
+}

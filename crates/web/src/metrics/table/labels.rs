@@ -1,0 +1,92 @@
+//! Values of the labels of metrics.
+
+use forebay_edge::admission::{PROTOCOLS as PROTOCOL_NAMES, SERVICES as SERVICE_NAMES};
+use forebay_engine::Reported;
+use forebay_types::DeathCause;
+
+use crate::metrics::metric::Values::{self, Fixed};
+
+/// Whose methods clients call.
+pub const SERVICES: Values = Fixed(&SERVICE_NAMES);
+/// How calls come.
+pub const PROTOCOLS: Values = Fixed(&PROTOCOL_NAMES);
+/// The keys of limits that refuse calls.
+pub const LIMITS: Values = Fixed(&[
+    "engine.calls",
+    "engine.calls_per_connection",
+    "memory.admit_bytes",
+    "memory.forward_bytes",
+    "memory.poll_bytes",
+    "memory.request_bytes",
+    "memory.request_bytes_per_connection",
+    "memory.request_bytes_per_namespace",
+    "memory.unsent_bytes",
+    "memory.unsent_bytes_per_connection",
+    "node.http_connections",
+    "health checks and reflection",
+    "calls to another node",
+    "audit",
+]);
+/// Where an item may be.
+pub const ITEM_STATES: Values = Fixed(&["ready", "leased", "scheduled", "dead"]);
+/// How a node may be.
+pub const NODE_STATES: Values = Fixed(&["live", "draining", "silent", "unreached"]);
+/// States of a breaker.
+pub const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
+/// The sweeps of a shard.
+pub const SWEEPS: Values = Fixed(&["due", "expiry", "retention"]);
+/// The other nodes of the cluster.
+pub const PEERS: Values = Fixed(&[]);
+/// Database servers, as shards name them: `host:port`, or a folder.
+pub const SERVERS: Values = Fixed(&[]);
+/// Why an item became a dead letter.
+pub const CAUSES: Values = {
+    let [one, two, three, four] = DeathCause::ALL;
+    Fixed(&[one.as_str(), two.as_str(), three.as_str(), four.as_str()])
+};
+/// Kinds of operations.
+pub const OPERATIONS: Values =
+    Fixed(&["purge", "delete-dead", "redrive", "reset-leases", "cancel", "update"]);
+/// How far an operation is.
+pub const FAR: Values = Fixed(&["pending", "running", "cancelling", "succeeded", "cancelled", "failed"]);
+/// Outcomes of an item of an operation.
+pub const OPERATION_OUTCOMES: Values = Fixed(&["changed", "skipped", "failed"]);
+/// The sides of a topic.
+pub const SIDES: Values = Fixed(&["enqueue", "dequeue"]);
+/// The ports of a node.
+pub const PORTS: Values = Fixed(&["grpc", "http", "peer"]);
+/// The ports that clients use.
+pub const CLIENT_PORTS: Values = Fixed(&["grpc", "http"]);
+/// Why credentials are not accepted.
+pub const CREDENTIALS: Values =
+    Fixed(&["none", "repeated", "malformed", "unknown", "wrong", "ended", "revoked", "limited"]);
+/// Why a TLS handshake fails.
+pub const HANDSHAKES: Values = Fixed(&[
+    "not_tls",
+    "closed",
+    "timeout",
+    "displaced",
+    "no_certificate",
+    "bad_certificate",
+    "refused_by_client",
+    "incompatible",
+    "other",
+]);
+/// The calls that are passed on to the owner of a shard.
+pub const FORWARDED: Values = Fixed(&["enqueue", "ack", "nack", "extend_lease"]);
+/// Outcomes of a call that is passed on.
+pub const FORWARD_OUTCOMES: Values = Fixed(&["answered", "refused", "unreached", "lost"]);
+/// Why a connection is closed.
+pub const CLOSED: Values =
+    Fixed(&["handshake", "credential", "address", "port", "handshakes", "certificate", "idle", "unread"]);
+/// Namespaces: the first ones that the node sees, and all others together.
+pub const NAMESPACES: Values = Fixed(&[Reported::OTHERS]);
+/// Names that callers give, of topics and their namespaces. None is known from the start.
+pub const NAMES: Values = Fixed(&[]);
+/// Namespaces as grants name them.
+pub const GRANTED: Values = Fixed(&[]);
+/// The uses of memory.
+pub const BUDGETS: Values =
+    Fixed(&["requests", "unsent", "polls", "forwards", "enqueues", "topics", "index"]);
+/// Why spans reach no collector.
+pub const SPANS_DROPPED: Values = Fixed(&["full", "failed", "refused", "stopped"]);
