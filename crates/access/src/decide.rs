@@ -19,7 +19,7 @@ pub enum Denied {
 /// Decides. `namespace`: what the request names; empty if it names none.
 pub fn decide(identity: &Identity, needs: Needs, namespace: &str) -> Result<(), Denied> {
     match needs {
-        Needs::Nothing | Needs::Credential | Needs::ByHandler => Ok(()),
+        Needs::Nothing | Needs::Credential => Ok(()),
         Needs::Everywhere(scope) if identity.may_everywhere(scope) => Ok(()),
         Needs::Everywhere(scope) => Err(Denied::ScopeMissingEverywhere(scope)),
         Needs::InNamespaces(scope) if namespace == ALL_NAMESPACES => {

@@ -10,9 +10,6 @@ pub enum Needs {
     Nothing,
     /// Any valid credential.
     Credential,
-    /// A decision of the handler, which finds the caller and the namespace in the message. Of the call's head
-    /// the layer refuses a credential that is not valid, and lets a caller pass that shows none.
-    ByHandler,
     /// A scope in the namespace that the request names.
     InNamespace(Scope),
     /// The same, and `-` as the namespace stands for all of them.
@@ -82,8 +79,6 @@ pub const CALLS: &[(&str, Needs)] = &[
     ("/forebay.v1.AdminService/ListTokens", Needs::InNamespaces(Scope::Admin)),
     ("/forebay.v1.AdminService/RotateToken", Needs::InNamespaces(Scope::Admin)),
     ("/forebay.v1.AdminService/RevokeToken", Needs::InNamespaces(Scope::Admin)),
-    // KEDA sends no header, so the token is in the message, as is the namespace: `observe` is needed there.
-    ("/externalscaler.ExternalScaler/", Needs::ByHandler),
     ("/grpc.health.v1.Health/", Needs::Nothing),
     ("/grpc.reflection.v1.ServerReflection/", Needs::Credential),
     ("/grpc.reflection.v1alpha.ServerReflection/", Needs::Credential),
@@ -200,7 +195,6 @@ mod tests {
             let right = match needs {
                 Needs::Nothing => "none".to_owned(),
                 Needs::Credential => "any".to_owned(),
-                Needs::ByHandler => panic!("{path}: calls of forebay.v1 are decided by the layer"),
                 Needs::InNamespace(scope) | Needs::InNamespaces(scope) | Needs::Everywhere(scope) => {
                     format!("`{}`", scope.as_str())
                 }
@@ -252,11 +246,6 @@ mod tests {
             rows.iter().filter(|row| row.1 == Needs::Nothing).map(|row| row.0).collect()
         };
         assert_eq!(public(CALLS), ["/grpc.health.v1.Health/"]);
-        // Their handlers ask for a credential. A call here needs a test that it does.
-        let by_handler = CALLS.iter().filter(|row| row.1 == Needs::ByHandler).map(|row| row.0);
-        assert_eq!(by_handler.collect::<Vec<_>>(), ["/externalscaler.ExternalScaler/"]);
-        assert!(PAGES.iter().all(|row| row.1 != Needs::ByHandler));
-        assert!(FORMS.iter().all(|row| row.1 != Needs::ByHandler));
         let pages = PAGES.iter().filter(|row| row.1 == Needs::Nothing).map(|row| row.0);
         assert_eq!(
             pages.collect::<Vec<_>>(),

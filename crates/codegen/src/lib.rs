@@ -17,8 +17,6 @@ const SOURCES: &str = "proto";
 const PUBLIC: &[&str] = &["forebay/v1/admin.proto", "forebay/v1/queue.proto"];
 /// The file of the interface between nodes. It is not for clients, so reflection does not show it.
 const PEER: &[&str] = &["forebay/peer/v1/peer.proto"];
-/// The file of KEDA's interface. Reflection shows it beside the other one, and it is not served as JSON.
-const SCALER: &[&str] = &["externalscaler/externalscaler.proto"];
 /// The service of operators' calls.
 const ADMIN: &str = "AdminService";
 /// Where the generated files are, from the workspace's folder.
@@ -42,14 +40,11 @@ pub fn workspace() -> PathBuf {
 pub fn generate(root: &Path) -> anyhow::Result<Vec<Generated>> {
     let (public, descriptors) = code(root, PUBLIC, "forebay.v1")?;
     let (peer, _) = code(root, PEER, "forebay.peer.v1")?;
-    let (scaler, scaler_descriptors) = code(root, SCALER, "externalscaler")?;
     let generated = |name: &str, bytes| Generated { path: root.join(FOLDER).join(name), bytes };
     Ok(vec![
         generated("forebay.v1.rs", public),
         generated("descriptors.bin", descriptors),
         generated("forebay.peer.v1.rs", peer),
-        generated("externalscaler.rs", scaler),
-        generated("externalscaler.bin", scaler_descriptors),
     ])
 }
 

@@ -18,11 +18,6 @@ mod generated_peer {
     include!("generated/forebay.peer.v1.rs");
 }
 
-#[allow(clippy::all, reason = "generated")]
-mod generated_scaler {
-    include!("generated/externalscaler.rs");
-}
-
 /// The request of an operator's call. The call and its answer follow from it.
 pub trait AdminCall: prost::Message + Clone + Default + 'static {
     /// The answer.
@@ -41,16 +36,8 @@ pub mod peer {
     pub use crate::generated_peer::*;
 }
 
-/// The package `externalscaler`: what KEDA asks an external scaler.
-pub mod externalscaler {
-    pub use crate::generated_scaler::*;
-}
-
 /// The compiled protobuf files, imports included, for gRPC reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin");
-
-/// The compiled protobuf file of what KEDA asks, for gRPC reflection.
-pub const SCALER_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/externalscaler.bin");
 
 /// The full name of the service, as health checks ask for it.
 pub const SERVICE: &str = "forebay.v1.QueueService";

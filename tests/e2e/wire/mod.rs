@@ -32,7 +32,7 @@ mod origins;
 mod pauses;
 mod raw;
 mod repeats;
-mod scaler;
+mod scaling;
 mod services;
 mod settings;
 mod settings_document;

@@ -43,8 +43,7 @@ macro_rules! reflection {
                 answers.map(|answer| answer.unwrap().message_response.unwrap()).collect().await;
             let MessageResponse::ListServicesResponse(services) = &answers[0] else { panic!("{answers:?}") };
             let services: Vec<_> = services.service.iter().map(|service| service.name.as_str()).collect();
-            for service in [forebay_proto::SERVICE, "externalscaler.ExternalScaler", "grpc.health.v1.Health"]
-            {
+            for service in [forebay_proto::SERVICE, "grpc.health.v1.Health"] {
                 assert!(services.contains(&service), "{services:?}");
             }
             for answer in &answers[1..] {

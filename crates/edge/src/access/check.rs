@@ -132,40 +132,6 @@ impl Access {
         }
     }
 
-    /// Finds the caller of a request by its head alone, where its message may hold a token too. `None`: the
-    /// message decides. The certificate of the connection counts after its token.
-    pub fn of_head(
-        &self,
-        headers: &HeaderMap,
-        caller: &Caller,
-        port: &'static str,
-    ) -> Result<Option<Authenticated>, Refusal> {
-        match self.is_on() && bearer::shown(headers) == Shown::Nothing {
-            true => Ok(None),
-            false => self.authenticate(headers, caller, port).map(Some),
-        }
-    }
-
-    /// Finds the caller of a request whose message may hold a token, where its head shows none.
-    pub fn of_message(
-        &self,
-        token: Option<&str>,
-        caller: &Caller,
-        port: &'static str,
-    ) -> Result<Authenticated, Refusal> {
-        let Some(text) = token else { return self.authenticate(&HeaderMap::new(), caller, port) };
-        match self.of_token(text.trim()) {
-            Ok((_, _, found)) => {
-                caller.load.accept();
-                Ok(found)
-            }
-            Err(why) => {
-                self.report(why, &caller.from().to_string(), port);
-                Err(bad())
-            }
-        }
-    }
-
     /// Whose a credential is. The error says what is wrong with it, for operators.
     fn find(&self, table: &Table, credential: Credential) -> Result<Authenticated, &'static str> {
         let now = self.clock.wall();

@@ -248,8 +248,8 @@ where
         self.side_call(request, caller, lasting)
     }
 
-    /// Health, reflection and what streams to KEDA: their streams may stay open, so that their number is
-    /// limited, and they end when `rights` do.
+    /// Health and reflection: their streams may stay open, so that their number is limited, and they end when
+    /// `rights` do.
     fn side_call(
         &mut self,
         request: Request<Body>,
@@ -290,7 +290,7 @@ where
     S: Service<Request<Body>, Response = Response<Body>>,
 {
     let (mut head, mut body) = request.into_parts();
-    let received = call.request().receive(&mut body, rights.request_bytes(bounds.bytes)).await;
+    let received = call.request().receive(&mut body, bounds.bytes).await;
     let checked = received.and_then(|bytes| {
         wire::check_message(&bytes)?;
         message_members::check(&bytes, bounds.members)?;

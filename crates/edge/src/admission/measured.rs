@@ -10,9 +10,8 @@ use crate::rpc::refused::OTHER;
 /// The service of the queue.
 pub const QUEUE: &str = "forebay.v1.QueueService";
 const ADMIN: &str = "forebay.v1.AdminService";
-const SCALER: &str = "externalscaler.ExternalScaler";
 /// Whose calls are measured.
-pub const SERVICES: [&str; 3] = [QUEUE, ADMIN, SCALER];
+pub const SERVICES: [&str; 2] = [QUEUE, ADMIN];
 /// The methods of the queue. Operators call the others, rarely, and the audit log names them: they are one.
 pub const METHODS: [&str; 6] = ["Enqueue", "Dequeue", "Ack", "Nack", "ExtendLease", "GetActiveTopics"];
 /// How calls come.
@@ -89,9 +88,7 @@ fn named(path: &str) -> Option<(&'static str, &'static str)> {
     let (service, call) = path.strip_prefix('/')?.split_once('/')?;
     let service = SERVICES.into_iter().find(|known| *known == service)?;
     let method = METHODS.into_iter().find(|known| *known == call).filter(|_| service == QUEUE);
-    // A stream may last, as one of reflection does.
-    let is_stream = service == SCALER && call == "StreamIsActive";
-    (!is_stream).then_some((service, method.unwrap_or(OTHER)))
+    Some((service, method.unwrap_or(OTHER)))
 }
 
 #[cfg(test)]
@@ -104,8 +101,6 @@ mod tests {
             ("/forebay.v1.QueueService/Ack", Some((QUEUE, "Ack"))),
             ("/forebay.v1.QueueService/MadeUp", Some((QUEUE, OTHER))),
             ("/forebay.v1.AdminService/Ack", Some((ADMIN, OTHER))),
-            ("/externalscaler.ExternalScaler/IsActive", Some((SCALER, OTHER))),
-            ("/externalscaler.ExternalScaler/StreamIsActive", None),
             ("/grpc.health.v1.Health/Check", None),
             ("/forebay.v1.QueueService", None),
         ] {
@@ -119,8 +114,8 @@ mod tests {
             ("/forebay.v1.QueueService/Ack", "Ack"),
             ("/forebay.v1.AdminService/DrainNode", "DrainNode"),
             ("/forebay.v1.AdminService/MadeUp", OTHER),
-            ("/externalscaler.ExternalScaler/", OTHER),
-            ("/externalscaler.ExternalScaler/IsActive", OTHER),
+            ("/grpc.health.v1.Health/", OTHER),
+            ("/grpc.health.v1.Health/Check", OTHER),
             ("", OTHER),
         ] {
             assert_eq!(called(path), expected, "{path}");

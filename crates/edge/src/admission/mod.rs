@@ -23,7 +23,7 @@ pub use layer::{Admission, AdmissionLayer, RequestBounds};
 pub use load::{AdmissionLoad, ConnectionLoad, LoadLimits, overloaded};
 pub use measured::{METHODS, PROTOCOLS, Protocol, QUEUE, SERVICES};
 pub use request_bytes::RequestCharge;
-pub use rights::{BY_HANDLER_BYTES, caller};
+pub use rights::caller;
 
 /// Every call, with its limits: what the gRPC port serves. A request has the load of its connection among its
 /// extensions.

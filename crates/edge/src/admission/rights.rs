@@ -15,9 +15,6 @@ use crate::{
     rpc::{frame::first_message, status},
 };
 
-/// Bytes of a request whose handler decides: those of a few names.
-pub const BY_HANDLER_BYTES: usize = 64 << 10;
-
 /// The field by which every request of a namespace names it.
 #[derive(Clone, PartialEq, Eq, Message)]
 struct OfNamespace {
@@ -52,7 +49,6 @@ impl Rights {
         let needs = of_call(request.uri().path());
         let caller = match request.extensions().get::<Authenticated>() {
             Some(found) => Some(found.clone()),
-            None if needs == Needs::ByHandler => access.of_head(request.headers(), caller, "grpc")?,
             None => Some(access.authenticate(request.headers(), caller, "grpc")?),
         };
         Ok(Self { access: access.clone(), caller, needs, namespace: OnceLock::new() })
@@ -80,11 +76,6 @@ impl Rights {
     /// The root that pays for what the call takes of what all share. `None`: nobody is known.
     pub fn payer(&self) -> Option<Arc<str>> {
         self.caller.as_ref().and_then(Authenticated::payer)
-    }
-
-    /// The most bytes that its request may have. Nobody has shown a credential where the message does.
-    pub fn request_bytes(&self, bytes: usize) -> usize {
-        if self.needs == Needs::ByHandler { bytes.min(BY_HANDLER_BYTES) } else { bytes }
     }
 
     /// Whether they may end while the call lasts.
@@ -142,7 +133,7 @@ fn namespace(request: &[u8]) -> Option<String> {
 mod tests {
     use forebay_access::CALLS;
     use forebay_proto::{
-        FILE_DESCRIPTOR_SET, SCALER_DESCRIPTOR_SET,
+        FILE_DESCRIPTOR_SET,
         v1::{EnqueueItem, EnqueueRequest},
     };
     use prost_reflect::{DescriptorPool, Kind};
@@ -180,20 +171,6 @@ mod tests {
         for request in [&b""[..], b"\0\0\0", b"\0\0\0\0\x05\x0a", &compressed, &not_text, &a_number] {
             assert_eq!(namespace(request), None, "{request:?}");
         }
-    }
-
-    #[test]
-    fn what_keda_asks_is_decided_by_its_handler() {
-        let pool = DescriptorPool::decode(SCALER_DESCRIPTOR_SET).unwrap();
-        let service = pool.get_service_by_name("externalscaler.ExternalScaler").unwrap();
-        for method in service.methods() {
-            let path = format!("/{}/{}", service.full_name(), method.name());
-            assert_eq!(of_call(&path), Needs::ByHandler, "{path}");
-        }
-        // It is that of Kubernetes, and must not be taken for one of Forebay.
-        let named = pool.get_message_by_name("externalscaler.ScaledObjectRef").unwrap();
-        assert_eq!(named.get_field_by_name("namespace").unwrap().number(), 2);
-        assert!(!Needs::ByHandler.is_in_namespace());
     }
 
     #[test]

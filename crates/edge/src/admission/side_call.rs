@@ -1,5 +1,4 @@
-//! A health check, a reflection call or a stream to KEDA. It may stream for as long as its client likes, and
-//! its rights last.
+//! A health check or a reflection call. It may stream for as long as its client likes, and its rights last.
 
 use std::{
     future::ready,
@@ -41,8 +40,7 @@ impl SideCall {
         let charge = AnswerCharge::new(node.clone(), connection.clone());
         charge.reserve(STREAM_BYTES)?;
         let full = |what: &str| {
-            let message =
-                format!("too many health checks, reflection calls and other streams are open {what}");
+            let message = format!("too many health checks and reflection calls are open {what}");
             overloaded("health checks and reflection", &message)
         };
         if !connection.side_calls.try_acquire() {

@@ -8,7 +8,6 @@ mod extend_lease;
 mod from;
 mod nack;
 mod queue;
-mod scaler;
 mod server;
 mod service;
 

@@ -4,9 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_edge::{
     access::Access,
-    admission::{
-        AdmissionLayer, AdmissionLoad, BY_HANDLER_BYTES, Calls, Incoming, LoadLimits, RequestBounds,
-    },
+    admission::{AdmissionLayer, AdmissionLoad, Calls, Incoming, LoadLimits, RequestBounds},
     audit::Auditor,
     browsers::NoBrowsers,
     connections::PlaceRules,
@@ -15,8 +13,7 @@ use forebay_edge::{
 };
 use forebay_operators::calls::Admin;
 use forebay_proto::{
-    FILE_DESCRIPTOR_SET, SCALER_DESCRIPTOR_SET, SERVICE,
-    externalscaler::external_scaler_server::ExternalScalerServer,
+    FILE_DESCRIPTOR_SET, SERVICE,
     v1::{admin_service_server::AdminServiceServer, queue_service_server::QueueServiceServer},
 };
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
@@ -24,7 +21,7 @@ use tonic::{service::Routes, transport::Server};
 use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::Layer as _;
 
-use super::{queue::Queue, scaler::Scaler};
+use super::queue::Queue;
 
 /// Added to the decode limit, so that the field check refuses a request that is slightly too large.
 const DECODE_HEADROOM_BYTES: usize = 64 << 10;
@@ -68,8 +65,8 @@ pub struct ReflectionError(#[from] tonic_reflection::server::Error);
 /// Layers around every call: access control, the audit log, and the spans.
 type Layers = (Arc<Access>, Arc<Auditor>, Option<Traces>);
 
-/// Serves the queue, what is known of the cluster, what KEDA asks, health and reflection on one port, with
-/// TLS or without. Health checks answer not serving at first.
+/// Serves the queue, what is known of the cluster, health and reflection on one port, with TLS or without.
+/// Health checks answer not serving at first.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Source>,
@@ -91,18 +88,14 @@ pub async fn serve(
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
-            .register_encoded_file_descriptor_set(SCALER_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let (health, health_service) = tonic_health::server::health_reporter();
     let health = Health(health);
     health.set(false).await;
 
-    let scaler = ExternalScalerServer::new(Scaler::new(admin.clone(), access.clone()))
-        .max_decoding_message_size(BY_HANDLER_BYTES);
     let routes = Routes::new(queue)
         .add_service(AdminServiceServer::new(admin))
-        .add_service(scaler)
         .add_service(health_service)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?)

@@ -40,10 +40,7 @@ use forebay_proto::v1::{self, admin_service_server::AdminService};
 use forebay_types::Refusal;
 use tonic::{Request, Response, Status};
 
-pub use self::{
-    context::Admin,
-    topics::{figures as topic_figures, first_in_order},
-};
+pub use self::{context::Admin, topics::first_in_order};
 use forebay_edge::audit::AuditNote;
 use forebay_edge::{
     admission::{Call, caller},

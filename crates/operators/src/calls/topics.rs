@@ -14,7 +14,7 @@ use forebay_peers::{
         topics::{FLOW_BYTES, name_of, position},
     },
 };
-use forebay_proto::{peer, v1};
+use forebay_proto::{peer, time::from_timestamp, v1};
 use forebay_types::{
     Namespace, Reason, Refusal, Timestamp, TopicName,
     filter::{Field, Filter, Held, Kind},
@@ -151,7 +151,24 @@ pub async fn get(
     let own = settings::of_topic(&admin.rules.limits, topic.settings.as_ref()).unwrap_or_default();
     let effective = settings::effective(admin, &name, own).await?;
     found.effective_settings = Some(settings::topic_message(&effective));
+    if found.incomplete_shards.is_empty() {
+        scale_by(&mut found, admin.clock.wall());
+    }
     Ok(found)
+}
+
+/// The figures by which consumers are scaled, of an answer that has all shards: part of a backlog would end
+/// consumers during an outage.
+fn scale_by(found: &mut v1::GetTopicResponse, now: Timestamp) {
+    let Some(topic) = &found.topic else { return };
+    let is_paused = topic.pauses.iter().any(|pause| pause.side() == v1::Side::Dequeue);
+    let age = match topic.oldest_ready_at {
+        _ if is_paused => Some(0.0),
+        Some(since) => Some(now.since(from_timestamp(since)).as_secs_f64()),
+        None => (topic.ready_count == 0).then_some(0.0),
+    };
+    found.backlog = Some(if is_paused { 0 } else { topic.ready_count + topic.leased_count });
+    found.oldest_age_seconds = age;
 }
 
 /// A topic that has items, or of which something is wanted.
@@ -160,22 +177,6 @@ pub async fn look(admin: &Admin, name: &TopicName) -> Result<v1::GetTopicRespons
     let mut found = admin.gather.topic(name).await?;
     found.topic = with_wishes(admin, name, found.topic.take()).await?;
     Ok(found)
-}
-
-/// The same without what the store is read for: the priorities of up to 50,000 items of each shard, and when
-/// the next item is due. So it may be asked for again and again.
-pub async fn figures(admin: &Admin, name: &TopicName) -> Result<v1::GetTopicResponse, Refusal> {
-    let _look = admin.gather.admit(&name.namespace, TOPIC_BYTES_MAX)?;
-    // Of the names that begin so, its own is the first one.
-    let scope = TopicScope { namespace: Some(name.namespace.clone()), prefix: name.topic.to_string() };
-    let call = TopicsCall { scope, after: None, limit: 1, due: false, forgotten: false };
-    let TopicScan { topics, shards, .. } = admin.gather.topics(call).await?;
-    let topic = topics.into_iter().next().filter(|topic| topic.topic == *name.topic);
-    Ok(v1::GetTopicResponse {
-        topic: with_wishes(admin, name, topic).await?,
-        incomplete_shards: admin.gather.incomplete(&shards),
-        ..v1::GetTopicResponse::default()
-    })
 }
 
 /// A topic with its pauses and settings. One that has such can be shown though it has no item.

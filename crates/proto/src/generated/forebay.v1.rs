@@ -914,6 +914,14 @@ pub struct GetTopicResponse {
     /// ones.
     #[prost(message, optional, tag = "5")]
     pub effective_settings: ::core::option::Option<TopicSettings>,
+    /// Items that are ready or leased, by which consumers are scaled. 0 while the topic is paused for dequeue, by
+    /// itself or with its namespace. Absent: a shard could not be asked, so it is not known.
+    #[prost(uint64, optional, tag = "6")]
+    pub backlog: ::core::option::Option<u64>,
+    /// Seconds since `oldest_ready_at` of the topic. 0: nothing is ready, or the topic is paused for dequeue.
+    /// Absent: a shard could not be asked, or the first ready item has not been read yet.
+    #[prost(double, optional, tag = "7")]
+    pub oldest_age_seconds: ::core::option::Option<f64>,
 }
 /// Asks for the consumers of a namespace.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

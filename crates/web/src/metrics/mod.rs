@@ -147,7 +147,7 @@ mod tests {
         let calls = sets("forebay_calls_total");
         let is_ack = |set: &&Vec<Label>| set.contains(&Label::new("method", "Ack"));
         // Calls of three protocols, with seventeen codes.
-        assert_eq!((calls.len(), calls.iter().filter(is_ack).count()), (9 * 3 * 17, 3 * 17));
+        assert_eq!((calls.len(), calls.iter().filter(is_ack).count()), (8 * 3 * 17, 3 * 17));
         let refusals = sets("forebay_refusals_total");
         assert_eq!(refusals.len(), 7 * forebay_types::Reason::ALL.len());
     }

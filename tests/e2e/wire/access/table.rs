@@ -1,7 +1,7 @@
 //! Each call, page and form, with each kind of credential.
 
 use forebay_access::{Record, Scope};
-use forebay_proto::{FILE_DESCRIPTOR_SET, SCALER_DESCRIPTOR_SET};
+use forebay_proto::FILE_DESCRIPTOR_SET;
 use forebay_types::Timestamp;
 use prost_reflect::DescriptorPool;
 use serde_json::json;
@@ -281,36 +281,6 @@ async fn services_beside_the_queue_are_decided_too() {
     ] {
         assert_eq!(ask(path, &[]).await, "NO_CREDENTIALS", "{path}");
         assert_eq!(ask(path, &[&cast.foreign]).await, "", "{path}");
-    }
-}
-
-/// The namespace, and perhaps the token, are in metadata. Here there are none; `wire/scaler.rs` has others.
-#[tokio::test]
-async fn what_keda_asks_is_decided_by_its_handler() {
-    let cast = Cast::new();
-    let guarded = Guarded::start(&file(&cast.tokens)).await;
-    let ask = async |path: &str, shown: &[&str]| {
-        guarded.grpc(guarded.node.channel(), path, "", shown).await.short()
-    };
-    let pool = DescriptorPool::decode(SCALER_DESCRIPTOR_SET).unwrap();
-    let service = pool.get_service_by_name("externalscaler.ExternalScaler").unwrap();
-    assert_eq!(service.methods().count(), 4);
-    for method in service.methods() {
-        let path = format!("/{}/{}", service.full_name(), method.name());
-        assert_eq!(ask(&path, &[]).await, "NO_CREDENTIALS", "{path}");
-        for (kind, shown) in &cast.bad {
-            let shown: Vec<_> = shown.iter().map(String::as_str).collect();
-            assert_eq!(ask(&path, &shown).await, "BAD_CREDENTIALS", "{path} {kind}");
-        }
-        for shown in [&cast.foreign, &cast.own] {
-            assert_eq!(ask(&path, &[shown]).await, "WRONG_NAMESPACE", "{path}");
-        }
-        let blind = &cast.without.iter().find(|(missing, _)| *missing == "observe").unwrap().1;
-        assert_eq!(ask(&path, &[blind]).await, "SCOPE_MISSING observe", "{path}");
-        assert_eq!(ask(&path, &[&cast.admin]).await, "", "{path}");
-        // It is served over gRPC alone.
-        let json = Request::call(&path, &json!({})).with("Authorization", &cast.admin);
-        assert_eq!(json.send(&guarded.node.http).await.status, 404, "{path}");
     }
 }
 
