@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use forebay_types::{Clock, Monotonic, Timestamp};
-
 use forebay_config::Config;
 use forebay_edge::rpc::{List, PageTokens};
+use forebay_types::{Clock, Monotonic, Timestamp};
 pub use forebay_web::fuzz_json_bodies as json_bodies;
 
 /// A clock that stands.
