@@ -18,7 +18,7 @@ use crate::shards::{self, Opener};
 /// Why the shards were not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardsError {
-    /// There is no catalog, or it failed.
+    /// The catalog failed, or does not have what is named.
     #[error(transparent)]
     Operate(#[from] OperateError),
     /// The catalog refuses the change.

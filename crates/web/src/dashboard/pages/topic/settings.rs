@@ -12,8 +12,7 @@ use super::{
     place::Place,
 };
 
-/// The effective settings, the form that changes them, and the command that does the same. Without a catalog
-/// nothing keeps settings, and the call says so.
+/// The effective settings, the form that changes them, and the command that does the same.
 pub fn settings(asked: &Asked, place: &Place<'_>, found: &GetTopicResponse) -> Markup {
     let topic = found.topic.clone().unwrap_or_default();
     let own = topic.settings.unwrap_or_default().into();
