@@ -32,7 +32,8 @@ pub(super) struct Cluster {
 /// Checks it. `ports`: the node's other ports, with their keys. Without a catalog of its own, the cluster has
 /// it beside the first of the listed shards.
 pub(super) fn cluster(
-    (catalog, shards): (Catalog, &[ShardConfig]),
+    catalog: Catalog,
+    shards: &[ShardConfig],
     node: &mut Node,
     secret: Option<Secret>,
     ports: [(&str, &str); 2],
@@ -85,9 +86,7 @@ fn beside(shard: &ShardUrl) -> ShardUrl {
     match shard {
         ShardUrl::Sqlite(path) => ShardUrl::Sqlite(path.with_file_name(CATALOG_FILE)),
         ShardUrl::MySql(url) => {
-            let (database, options) =
-                url.split_once('?').map_or((&**url, None), |(it, rest)| (it, Some(rest)));
-            let options = options.map(|options| format!("?{options}")).unwrap_or_default();
+            let (database, options) = url.split_at(url.find('?').unwrap_or(url.len()));
             ShardUrl::MySql(format!("{database}_catalog{options}"))
         }
     }

@@ -92,3 +92,14 @@ async fn a_node_does_not_start_with_the_address_of_another_one_that_lives() {
     let second = cluster.start(1).await;
     cluster.all_owned(&[&second]).await;
 }
+
+/// Others would take it for the only node of its cluster.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_does_not_start_with_the_address_of_its_clients_for_other_nodes() {
+    let cluster = Nodes::new(Kind::MariaDb, 1, 1).await;
+    let node = cluster.start(0).await;
+    cluster.advertise(0, &node.grpc);
+    assert!(node.terminate().await.0.success());
+    let refused = Node::refused(&["serve".into(), "--config".into(), cluster.config(0)]).await;
+    assert!(refused.contains("where clients do: node.advertise is the address of node.peer"), "{refused}");
+}

@@ -14,7 +14,7 @@ use forebay_edge::{
 };
 use forebay_engine::Engine;
 use forebay_membership::{Begun, ClusterState, ClusterTask, Followed, JoinError, Membership};
-use forebay_peers::{self, Credentials, Dial, Incoming, PeerLinks, PeerServing, history::History};
+use forebay_peers::{Credentials, Dial, Incoming, PeerLinks, PeerServing, history::History};
 use forebay_store::{Catalog, CatalogNode, NodeReport};
 use forebay_types::{Clock, ClusterId, Incarnation, SystemClock};
 use tokio::sync::{Notify, watch};
@@ -35,6 +35,11 @@ pub enum JoiningError {
     /// No random numbers.
     #[error(transparent)]
     Random(#[from] NoRandomNumbers),
+    /// Others would take it for the only node of its cluster.
+    #[error(
+        "other nodes would find this one at {0}, where clients do: node.advertise is the address of node.peer"
+    )]
+    ClientsAddress(String),
     /// The node has no name that others could use.
     #[error("the host's name {0:?} can't be the node's name; set node.name")]
     Name(String),
@@ -89,7 +94,11 @@ impl Joining {
                     source.map(|live| Source::new(live, |tls| (tls.server.clone(), Some(tls.nodes.clone()))));
                 let beginning = Beginning { tls: source, http2: true, limit: config.load.timeouts.handshake };
                 let incoming = Incoming(Listener::new(listener, places, beginning));
-                (Some(incoming), config.advertise.clone().unwrap_or_else(|| reachable(bound)))
+                let address = config.advertise.clone().unwrap_or_else(|| reachable(bound));
+                if address == clients_address {
+                    return Err(JoiningError::ClientsAddress(address));
+                }
+                (Some(incoming), address)
             }
         };
         let host_name = host_name();

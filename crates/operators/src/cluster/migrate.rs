@@ -1,7 +1,9 @@
 //! Creates or upgrades the catalog of a cluster, and adds the shards that the configuration lists.
 
 use forebay_config::{Config, ShardConfig, ShardUrl};
-use forebay_store::{Catalog, CatalogError, CatalogShard, MigrateError, StoreError, Versions};
+use forebay_store::{
+    Catalog, CatalogChanges, CatalogError, CatalogShard, MigrateError, StoreError, Versions,
+};
 use forebay_types::{ClusterId, ShardId};
 use futures_util::future::join_all;
 
@@ -45,16 +47,18 @@ pub struct CatalogMigrated {
 pub async fn migrate(config: &Config) -> Result<CatalogMigrated, CatalogMigrateError> {
     let catalog = open_catalog(&config.catalog, &shards::mysql_options(config))?;
     let (cluster, applied) = schema(config, &*catalog).await?;
-    check_places(config, &*catalog, cluster).await?;
+    let CatalogChanges { shards: known, versions, .. } = catalog.read(Versions::default()).await?;
+    let known = known.unwrap_or_default();
+    check_places(config, &known, cluster).await?;
     let (mut added, mut moved) = (Vec::new(), Vec::new());
     for listed in &config.shards {
         let (id, url) = (listed.id, url_of(listed));
         let failed = |error| CatalogMigrateError::Shard(id, error);
-        let changes = catalog.read(Versions::default()).await?;
-        let version = changes.versions.shards;
-        match changes.shards.unwrap_or_default().iter().find(|shard| shard.id == id) {
+        match known.iter().find(|shard| shard.id == id) {
             Some(shard) if shard.url == url => {}
             Some(_) if config.is_alone() => {
+                // A change before this one has moved the version.
+                let version = catalog.read(versions).await?.versions.shards;
                 catalog.set_shard_url(id, &url, version).await.map_err(failed)?;
                 moved.push(id);
             }
@@ -74,10 +78,9 @@ pub async fn migrate(config: &Config) -> Result<CatalogMigrated, CatalogMigrateE
 /// Checks the schemas of shards that are listed at other addresses than those of the catalog.
 async fn check_places(
     config: &Config,
-    catalog: &dyn Catalog,
+    known: &[CatalogShard],
     cluster: ClusterId,
 ) -> Result<(), CatalogMigrateError> {
-    let known = catalog.read(Versions::default()).await?.shards.unwrap_or_default();
     let opener = Opener::new(config);
     let check = async |listed: &ShardConfig| {
         let row = known.iter().find(|row| row.id == listed.id);
