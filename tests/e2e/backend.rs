@@ -107,6 +107,15 @@ impl Cluster {
         Node::run(&["migrate".into(), "--config".into(), self.config(node)]).await;
     }
 
+    /// Node number `node`, which has a catalog of its own, keeps a copy of it from its next start on. Returns
+    /// where.
+    pub fn keep_copy(&self, node: usize) -> PathBuf {
+        let copy = self.log(node).with_extension("copy");
+        let text = fs::read_to_string(self.config(node)).unwrap();
+        fs::write(self.config(node), format!("{text}copy_file = \"{}\"\n", copy.display())).unwrap();
+        copy
+    }
+
     /// Starts node number `node`, which is refused. Returns what it says.
     pub async fn refused(&self, node: usize) -> String {
         Node::refused(&self.arguments(node)).await

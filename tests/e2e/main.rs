@@ -6,6 +6,7 @@
 
 mod backend;
 mod browser;
+mod catalog_copy;
 mod check;
 mod cli;
 mod client_load;

@@ -67,7 +67,7 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
     }
     let ports = [("node.grpc", grpc.as_str()), ("node.http", http.as_str())];
     let shards = shards(file.shards, file.catalog.url.is_some(), errors);
-    let Cluster { catalog, name, peer, peer_secrets, advertise_clients } =
+    let Cluster { catalog, catalog_copy, name, peer, peer_secrets, advertise_clients } =
         cluster(file.catalog, &shards, &mut node, secrets.peer_secret, ports, errors);
     let http_access = super::http::http(file.http, errors);
     let tls = tls(file.tls, errors);
@@ -81,6 +81,7 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         http,
         http_access,
         catalog,
+        catalog_copy,
         name,
         peer,
         peer_secrets,

@@ -1,5 +1,7 @@
 //! Checks what concerns the catalog and the other nodes of a cluster.
 
+use std::path::PathBuf;
+
 use forebay_types::{NodeName, ShardId, is_loopback};
 
 use super::{
@@ -19,6 +21,8 @@ const SECRET_BYTES_MIN: usize = 16;
 pub(super) struct Cluster {
     /// The catalog.
     pub catalog: ShardUrl,
+    /// Where the node keeps a copy of it.
+    pub catalog_copy: Option<PathBuf>,
     /// This node's name.
     pub name: Option<NodeName>,
     /// Where to serve other nodes.
@@ -39,6 +43,7 @@ pub(super) fn cluster(
     ports: [(&str, &str); 2],
     errors: &mut Vec<String>,
 ) -> Cluster {
+    let catalog_copy = catalog.copy_file;
     let catalog = catalog_url(catalog.url, shards, errors);
     let peer = address("node.peer", node.peer.take(), "127.0.0.1:7422", errors);
     let file = node.peer_secret_file.take();
@@ -67,7 +72,7 @@ pub(super) fn cluster(
     if node.advertise.is_some() && node.advertise == advertise_clients {
         errors.push("node.advertise and node.advertise_clients are the same: each is of another port".into());
     }
-    Cluster { catalog, name, peer, peer_secrets, advertise_clients }
+    Cluster { catalog, catalog_copy, name, peer, peer_secrets, advertise_clients }
 }
 
 /// The catalog that is configured, or the one beside the shard with the lowest number.

@@ -1,6 +1,6 @@
 //! The keys of `forebay.toml`, as written.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use forebay_access::toml_message;
 use forebay_types::instead;
@@ -147,6 +147,8 @@ pub struct CertificateKeys {
 pub struct Catalog {
     /// The database, as in `mysql://forebay@db1:3306/forebay_catalog`.
     pub url: Option<String>,
+    /// A file of the node's own, in which it keeps what the catalog says, to start with it while that is away.
+    pub copy_file: Option<PathBuf>,
 }
 
 /// `[[shard]]`: one shard.

@@ -24,6 +24,8 @@ pub struct Config {
     pub advertise: Option<String>,
     /// The catalog of the cluster.
     pub catalog: ShardUrl,
+    /// Where the node keeps a copy of the catalog. `None`: nowhere.
+    pub catalog_copy: Option<PathBuf>,
     /// This node's name in the cluster; `None`: the host's name.
     pub name: Option<NodeName>,
     /// Where to serve other nodes of the cluster, `host:port`.

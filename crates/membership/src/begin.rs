@@ -1,12 +1,23 @@
-//! The start of a node of a cluster: it reads the catalog as it is now.
+//! The start of a node of a cluster: it reads the catalog as it is now, or begins with an image of it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use forebay_cluster::CatalogCopy;
-use forebay_store::{Catalog, CatalogShard, StoreError};
+use forebay_store::{
+    Catalog, CatalogChanges, CatalogImage, CatalogShard, ErrorClass, StoreError, Tokens, Versions,
+};
 use forebay_types::ClusterId;
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 
-use crate::until_answered::until_answered;
+use crate::{
+    member::{ANSWER_TIMEOUT, no_answer},
+    until_answered::RETRY_EVERY,
+};
+
+/// A catalog that has not answered for so long is away, and a node begins with an image of it. A server that
+/// is started at the same time as the node should answer within it.
+const AWAY_AFTER: Duration = Duration::from_secs(5);
 
 /// Why a node can't take part in its cluster.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +30,7 @@ pub enum BeginError {
     NoShards,
 }
 
-/// The catalog as it is now.
+/// The catalog as a node begins with it.
 pub struct Begun {
     /// The catalog.
     pub catalog: Arc<dyn Catalog>,
@@ -27,26 +38,56 @@ pub struct Begun {
     pub cluster: ClusterId,
     /// The copy that the node begins with.
     pub copy: CatalogCopy,
+    /// The tokens of the image with which the node begins. `None`: the catalog answers.
+    pub tokens: Option<Tokens>,
 }
 
 impl Begun {
+    fn with(
+        catalog: Arc<dyn Catalog>,
+        changes: CatalogChanges,
+        tokens: Option<Tokens>,
+    ) -> Result<Self, BeginError> {
+        let (cluster, mut copy) = (changes.cluster, CatalogCopy::default());
+        copy.apply(changes);
+        let begun = Self { catalog, cluster, copy, tokens };
+        if begun.shards().is_empty() { Err(BeginError::NoShards) } else { Ok(begun) }
+    }
+
     /// The shards. There is one at least.
     pub fn shards(&self) -> &[CatalogShard] {
         self.copy.view().map(|view| view.shards.as_slice()).unwrap_or_default()
     }
 }
 
-/// Reads the catalog. Waits until it answers.
-pub async fn begin(catalog: Arc<dyn Catalog>) -> Result<Begun, BeginError> {
-    let mut copy = CatalogCopy::default();
-    until_answered(|| catalog.check()).await.map_err(BeginError::Catalog)?;
-    let known = copy.known();
-    let changes = until_answered(|| catalog.read(known)).await.map_err(BeginError::Catalog)?;
-    copy.apply(changes);
-    let cluster = copy.view().map(|view| view.cluster).unwrap_or_default();
-    let begun = Begun { catalog, cluster, copy };
-    if begun.shards().is_empty() {
-        return Err(BeginError::NoShards);
+/// Reads the catalog. While it is away, `image` is asked for the newest image of it; without one, the node
+/// waits until the catalog answers.
+pub async fn begin<'a>(
+    catalog: Arc<dyn Catalog>,
+    image: impl Fn() -> BoxFuture<'a, Option<CatalogImage>>,
+) -> Result<Begun, BeginError> {
+    let (begun, mut said) = (Instant::now(), false);
+    loop {
+        let error = match tokio::time::timeout(ANSWER_TIMEOUT, read(&*catalog)).await {
+            Ok(Ok(changes)) => return Begun::with(catalog, changes, None),
+            Ok(Err(error)) if error.class == ErrorClass::Schema => return Err(BeginError::Catalog(error)),
+            Ok(Err(error)) => error,
+            Err(_) => no_answer(),
+        };
+        if !std::mem::replace(&mut said, true) {
+            tracing::warn!(%error, "the catalog does not answer: {error}; waiting for it");
+        }
+        if begun.elapsed() >= AWAY_AFTER
+            && let Some(CatalogImage { changes, tokens, .. }) = image().await
+        {
+            tracing::warn!("starting without the catalog; this node joins the cluster once it answers");
+            return Begun::with(catalog, changes, Some(tokens));
+        }
+        tokio::time::sleep(RETRY_EVERY).await;
     }
-    Ok(begun)
+}
+
+async fn read(catalog: &dyn Catalog) -> Result<CatalogChanges, StoreError> {
+    catalog.check().await?;
+    catalog.read(Versions::default()).await
 }

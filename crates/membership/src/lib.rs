@@ -5,6 +5,7 @@ mod assign;
 mod begin;
 mod cluster_task;
 mod duties;
+mod enter;
 mod follow;
 mod followed;
 mod join;

@@ -31,7 +31,7 @@ use crate::{
     cluster_task::{ClusterTask, Leaving},
     duties,
     followed::Followed,
-    join::{JoinError, check_address, join},
+    join::JoinError,
     links::ClusterLinks,
     peer_reach::PeerReach,
     planted::{self, Bug},
@@ -80,8 +80,9 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Joins the cluster, and takes part in it from then on.
-    pub async fn start(self, mut copy: CatalogCopy) -> Result<ClusterTask, JoinError> {
+    /// Joins the cluster, and takes part in it from then on. `is_away`: the copy is of an image, and the node
+    /// joins once the catalog answers.
+    pub async fn start(self, mut copy: CatalogCopy, is_away: bool) -> Result<ClusterTask, JoinError> {
         // It hands nothing out before it knows what is paused: it owns no shard yet.
         self.tell_policies(&mut copy);
         let own = self.node.name.clone();
@@ -98,23 +99,16 @@ impl Membership {
             peers,
             unowned_since: BTreeMap::new(),
             silent: BTreeMap::new(),
+            has_joined: false,
             rival: None,
             said: Said::default(),
             hurries: false,
         };
         member.wait_for_first_look().await;
         member.setup.node.report = member.report(&member.sights().await.unwrap_or_default());
-        let (catalog, known) = (member.setup.catalog.clone(), member.copy.known());
-        check_address(&*catalog, &member.setup.node, known).await?;
-        let nodes = member.copy.view().map(|view| view.nodes.as_slice()).unwrap_or_default();
-        let before = nodes.iter().find(|node| node.name == member.own);
-        join(&*catalog, &member.setup.node, before).await?;
-        // Another node may have joined at the same moment.
-        if let Err(error) = check_address(&*catalog, &member.setup.node, known).await {
-            member.remove_row().await;
-            return Err(error);
+        if !is_away {
+            member.enter().await?;
         }
-        tracing::info!("joined the cluster as {}", member.own);
         let run = async move {
             member.run(asked_to_leave).await;
             drop(leaving);
@@ -135,7 +129,7 @@ impl Membership {
     }
 }
 
-fn no_answer() -> StoreError {
+pub(crate) fn no_answer() -> StoreError {
     StoreError::new(ErrorClass::Disconnected, format!("no answer within {ANSWER_TIMEOUT:?}"))
 }
 
@@ -144,6 +138,8 @@ fn no_answer() -> StoreError {
 pub(crate) struct Said {
     /// Why the catalog can't be used.
     pub(crate) catalog: String,
+    /// Why the node can't join, once the catalog answers.
+    pub(crate) join: String,
     /// The engine does not answer.
     engine: bool,
 }
@@ -166,6 +162,8 @@ pub(crate) struct Member {
     pub(crate) unowned_since: BTreeMap<ShardId, Monotonic>,
     /// Nodes all of whose shards were silent, as they were then.
     pub(crate) silent: BTreeMap<NodeName, Sighting>,
+    /// It has taken its name in the catalog.
+    pub(crate) has_joined: bool,
     /// Another process that has this node's name, and since when its counter has been seen standing there.
     pub(crate) rival: Option<(Sighting, Monotonic)>,
     /// The troubles that were logged.
@@ -250,6 +248,7 @@ impl Member {
         let limit = next.map_or(ANSWER_TIMEOUT, |next| next.min(ANSWER_TIMEOUT));
         let in_time = tokio::time::timeout(limit, self.look(&report)).await;
         match in_time.unwrap_or_else(|_| Err(no_answer())) {
+            Ok(()) if !self.has_joined && !self.enter_late().await => {}
             Ok(()) if self.rival.is_some() => {
                 self.catalog_answers();
                 self.give_all_up();
@@ -276,6 +275,9 @@ impl Member {
 
     /// Says that the node lives, and reads what has changed.
     async fn look(&mut self, report: &NodeReport) -> Result<(), StoreError> {
+        if !self.has_joined {
+            return self.read().await;
+        }
         let Membership { catalog, node, .. } = &self.setup;
         match catalog.beat(&node.name, node.incarnation, report).await? {
             Beat::Replaced => {

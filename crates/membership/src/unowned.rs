@@ -25,7 +25,12 @@ impl Member {
             node.name == self.own
                 || self.observer.liveness.is_live(&node.name) && !silent.contains(&node.name)
         };
-        let living: Vec<NodeName> = view.nodes.iter().filter(lives).map(|node| node.name.clone()).collect();
+        let mut living: Vec<NodeName> =
+            view.nodes.iter().filter(lives).map(|node| node.name.clone()).collect();
+        // One that was started without the catalog has not joined yet.
+        if !living.contains(&self.own) {
+            living.push(self.own.clone());
+        }
         let mut taken = BTreeMap::new();
         let mut next: Option<Duration> = None;
         for sight in sights {

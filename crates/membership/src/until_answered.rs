@@ -6,7 +6,7 @@ use forebay_store::{ErrorClass, StoreError};
 use futures_util::future::BoxFuture;
 
 /// The pause before the catalog is asked again.
-const RETRY_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Asks the catalog until it answers. Fails at once if its schema is not one that this program can use: no
 /// waiting helps then.

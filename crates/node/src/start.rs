@@ -19,7 +19,9 @@ use forebay_front::{Front, Links};
 use forebay_membership::{BeginError, Begun, Followed, JoinError};
 use forebay_operators::{
     calls::Admin,
-    cluster::{self, CatalogMigrateError, CatalogShards, Joining, JoiningError, Misplaced},
+    cluster::{
+        self, CatalogMigrateError, CatalogShards, CopyFile, Joining, JoiningError, Misplaced, NoFolder,
+    },
     gather::Gather,
     shard_reports,
     shards::{Checks, NumberedShard, Opener, UnfitShard},
@@ -79,6 +81,9 @@ pub enum StartError {
     /// Calls can't be written down.
     #[error("cannot set up the audit log: {0}")]
     Audit(#[from] DescriptorError),
+    /// A copy of the catalog can't be kept.
+    #[error(transparent)]
+    Copy(#[from] NoFolder),
     /// Shards are listed elsewhere than in the catalog.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Misplaced(Vec<Misplaced>),
@@ -98,7 +103,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     // 1. Certificates, the catalog, which names the shards, and credentials. Metrics include the first call.
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let certificates = certificates(&config, &clock)?;
-    let begun = begin(&config).await?;
+    let begun = begin(&config, &certificates).await?;
     let (access, tokens, token_book) = protection(&config, &begun, &clock).await?;
     let shards: Vec<ShardConfig> = begun.shards().iter().map(cluster::shard_config).collect();
     let recorder = metrics::recorder(&shards.iter().map(|shard| shard.id).collect::<Vec<_>>())?;
@@ -124,7 +129,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let queue = queue(&engine, &config, &own, clock.clone());
     let admin = admin(&config, &queue, &own, status.clone(), token_book);
     let audit = Auditor::new(own.catalog(), own.node.name.as_str(), clock.clone())?;
-    let mut tasks = tasks(&admin, &own, engine.clone());
+    let mut tasks = tasks(&config, &admin, &own, engine.clone());
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
     let (traces, exporting) = traces(&config)?.unzip();
     let layers = (access.clone(), audit.clone(), traces.clone());
@@ -173,9 +178,10 @@ fn certificates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Certificates,
 }
 
 /// The catalog as it is now. Its shards are where the configuration lists them.
-async fn begin(config: &Config) -> Result<Begun, StartError> {
+async fn begin(config: &Config, certificates: &Certificates) -> Result<Begun, StartError> {
+    config.catalog_copy.clone().map_or(Ok(()), |path| CopyFile::at(path).check())?;
     cluster::make_missing(config).await?;
-    let begun = cluster::begin(config).await?;
+    let begun = cluster::begin(config, certificates.peer()).await?;
     let misplaced = cluster::misplaced(config, begun.shards());
     if misplaced.is_empty() { Ok(begun) } else { Err(StartError::Misplaced(misplaced)) }
 }
@@ -189,7 +195,9 @@ async fn protection(
 ) -> Result<(Arc<Access>, Option<Writer>, Option<TokenBook>), StartError> {
     let catalog = begun.catalog.clone();
     let writer = match config.access.is_on() {
-        true => Some(Writer::begin(config.access.clone(), catalog.clone(), clock).await?),
+        true => {
+            Some(Writer::begin(config.access.clone(), catalog.clone(), begun.tokens.clone(), clock).await?)
+        }
         false => None,
     };
     let book = writer.as_ref().and_then(|writer| writer.book(catalog, clock));
@@ -285,14 +293,19 @@ fn admin(
     }
 }
 
-/// Tasks that see to operations, to the history of figures, and to old audit records.
-fn tasks(admin: &Admin, own: &Joining, engine: Engine) -> Vec<JoinHandle<()>> {
+/// Tasks that see to operations, the history of figures, old audit records, and the copy of the catalog.
+fn tasks(config: &Config, admin: &Admin, own: &Joining, engine: Engine) -> Vec<JoinHandle<()>> {
     let clock = || admin.clock.clone();
-    vec![
+    let copy = config
+        .catalog_copy
+        .clone()
+        .map(|path| tokio::spawn(CopyFile::at(path).follow(own.catalog(), clock())));
+    let tasks = [
         tokio::spawn(admin.gather.clone().see_to_operations()),
         tokio::spawn(own.history.clone().follow(engine, clock())),
         tokio::spawn(audit::sweep(own.catalog(), clock())),
-    ]
+    ];
+    tasks.into_iter().chain(copy).collect()
 }
 
 /// Signs page tokens by the secret of the cluster. Its only node has none: it signs by the cluster's random

@@ -1,6 +1,6 @@
 //! The listener for other nodes.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use forebay_edge::{
     browsers::NoBrowsers,
@@ -9,18 +9,20 @@ use forebay_edge::{
 use forebay_engine::{Engine, OwnerAnswer, OwnerQuestion};
 use forebay_proto::peer::{
     AckRequest, AskRequest, AskResponse, CatalogChangedRequest, CatalogChangedResponse, ChangeItemsRequest,
-    ChangeItemsResponse, CountBeforeRequest, CountBeforeResponse, CountItemsRequest, CountItemsResponse,
-    EnqueueRequest, EnqueueResponse, ExtendLeaseRequest, ExtendLeaseResponse, FindKeysRequest,
-    FindKeysResponse, ForgetCountsRequest, ForgetCountsResponse, GetHistoryRequest, GetHistoryResponse,
-    GetItemRequest, GetItemResponse, GetStandingRequest, GetStandingResponse, GetTopicRequest,
-    GetTopicResponse, GroupDeadLettersRequest, GroupDeadLettersResponse, IsReadyForRequest,
-    IsReadyForResponse, ListConsumersRequest, ListConsumersResponse, ListItemsRequest, ListItemsResponse,
-    ListOperationsRequest, ListOperationsResponse, ListRecentRequest, ListRecentResponse, ListTopicsRequest,
-    ListTopicsResponse, NackRequest, OrderOperationRequest, OrderOperationResponse, OwnsShardRequest,
-    OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
+    ChangeItemsResponse, CopyCatalogRequest, CopyCatalogResponse, CountBeforeRequest, CountBeforeResponse,
+    CountItemsRequest, CountItemsResponse, EnqueueRequest, EnqueueResponse, ExtendLeaseRequest,
+    ExtendLeaseResponse, FindKeysRequest, FindKeysResponse, ForgetCountsRequest, ForgetCountsResponse,
+    GetHistoryRequest, GetHistoryResponse, GetItemRequest, GetItemResponse, GetStandingRequest,
+    GetStandingResponse, GetTopicRequest, GetTopicResponse, GroupDeadLettersRequest,
+    GroupDeadLettersResponse, IsReadyForRequest, IsReadyForResponse, ListConsumersRequest,
+    ListConsumersResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest,
+    ListOperationsResponse, ListRecentRequest, ListRecentResponse, ListTopicsRequest, ListTopicsResponse,
+    NackRequest, OrderOperationRequest, OrderOperationResponse, OwnsShardRequest, OwnsShardResponse,
+    PingRequest, PingResponse, SettleResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
+use futures_util::{StreamExt as _, stream::BoxStream};
 use tokio::{
     sync::{Notify, oneshot},
     task::JoinHandle,
@@ -33,7 +35,7 @@ use super::{
     credentials::{CheckCredentials, Credentials},
     explain, keys, old_looks, operations, serve_forwarded,
 };
-use crate::{ask, history::History};
+use crate::{ask, copy, history::History};
 
 /// Calls of one peer at once.
 const CALLS_PER_CONNECTION: u32 = 1_024;
@@ -53,15 +55,17 @@ const NACK: &str = "forebay.peer.v1.PeerService/Nack";
 const EXTEND_LEASE: &str = "forebay.peer.v1.PeerService/ExtendLease";
 
 /// Parts that the listener answers from.
-struct PeerCalls {
+pub struct PeerCalls {
     /// Knows what this node owns.
-    engine: Engine,
+    pub engine: Engine,
     /// Is notified when the catalog has changed.
-    catalog_changed: Arc<Notify>,
+    pub catalog_changed: Arc<Notify>,
+    /// Where the node keeps a copy of the catalog.
+    pub catalog_copy: Option<PathBuf>,
     /// How figures were.
-    history: History,
+    pub history: History,
     /// Begins spans.
-    traces: Option<Traces>,
+    pub traces: Option<Traces>,
 }
 
 #[tonic::async_trait]
@@ -108,6 +112,15 @@ impl PeerService for PeerCalls {
     ) -> Result<Response<CatalogChangedResponse>, Status> {
         self.catalog_changed.notify_one();
         Ok(Response::new(CatalogChangedResponse {}))
+    }
+
+    type CopyCatalogStream = BoxStream<'static, Result<CopyCatalogResponse, Status>>;
+
+    async fn copy_catalog(
+        &self,
+        _request: Request<CopyCatalogRequest>,
+    ) -> Result<Response<Self::CopyCatalogStream>, Status> {
+        copy::copy_catalog(self.catalog_copy.as_deref()).await.map(|parts| Response::new(parts.boxed()))
     }
 
     async fn enqueue(&self, request: Request<EnqueueRequest>) -> Result<Response<EnqueueResponse>, Status> {
@@ -255,15 +268,7 @@ pub struct PeerServing {
 }
 
 /// Serves other nodes of the cluster.
-pub fn serve(
-    incoming: Incoming,
-    engine: Engine,
-    credentials: Credentials,
-    catalog_changed: Arc<Notify>,
-    history: History,
-    traces: Option<Traces>,
-) -> PeerServing {
-    let calls = PeerCalls { engine, catalog_changed, history, traces };
+pub fn serve(incoming: Incoming, credentials: Credentials, calls: PeerCalls) -> PeerServing {
     let service = PeerServiceServer::new(calls).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let service = InterceptedService::new(service, CheckCredentials::new(credentials));
     let router = Server::builder()

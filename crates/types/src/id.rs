@@ -34,7 +34,7 @@ impl fmt::Debug for Incarnation {
 
 /// The shards of one queue: random, and written into each of them, so that no shard of another queue is taken
 /// for one of them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct ClusterId(pub [u8; 16]);
 
 impl fmt::Display for ClusterId {

@@ -46,7 +46,7 @@ pub fn check_namespace(text: &str) -> Result<(), NameError> {
 }
 
 /// A topic, named in full.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TopicName {
     /// The tenant.
     pub namespace: Namespace,

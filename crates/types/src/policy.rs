@@ -1,5 +1,7 @@
 //! Policies: what operators and tenants want of a topic, or of a namespace with all of its topics.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{SettingsRow, TopicName, time::Timestamp};
 
 /// The most bytes of a pause's note.
@@ -30,7 +32,7 @@ impl Side {
 }
 
 /// One side is paused.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
     /// The operator who did it.
     pub by: String,
@@ -50,7 +52,7 @@ impl Pause {
 }
 
 /// The pauses that operators set for a topic or a namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Policy {
     /// New items are refused.
     pub enqueue: Option<Pause>,
@@ -94,7 +96,7 @@ impl Policy {
 }
 
 /// A policy as the catalog has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyRow {
     /// The topic. An empty one: the namespace itself.
     pub name: TopicName,
@@ -105,7 +107,7 @@ pub struct PolicyRow {
 }
 
 /// Policies and settings that have changed since somebody looked.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PolicyChanges {
     /// These are all policies and settings: what is not among them is gone.
     pub whole: bool,

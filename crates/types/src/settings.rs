@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::TopicName;
 
 /// The settings of a topic or a namespace. An absent one is taken from the next wider scope: a topic's from
 /// its namespace, a namespace's from the node's configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct TopicSettings {
     /// The lease of an item that names none. Items have it from their enqueue on.
     pub default_lease: Option<Duration>,
@@ -41,7 +43,7 @@ impl TopicSettings {
 }
 
 /// Settings as the catalog has them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsRow {
     /// The topic. An empty one: the namespace itself.
     pub name: TopicName,

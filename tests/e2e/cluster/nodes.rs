@@ -125,6 +125,18 @@ impl Nodes {
         }
     }
 
+    /// Each node keeps a copy of the catalog, from its next start on. Returns where.
+    pub fn keep_copies(&self) -> Vec<PathBuf> {
+        let keep = |node| {
+            let copy = self.log(node).with_extension("copy");
+            let text = fs::read_to_string(self.config(node)).unwrap();
+            let key = format!("[catalog]\ncopy_file = \"{}\"\n", copy.display());
+            fs::write(self.config(node), text.replacen("[catalog]\n", &key, 1)).unwrap();
+            copy
+        };
+        (0..self.ports.len()).map(keep).collect()
+    }
+
     /// The configuration of node number `node` with other ports.
     pub fn other_ports(&self, node: usize) -> String {
         let mut text = fs::read_to_string(self.config(node)).unwrap();
@@ -178,7 +190,8 @@ impl Nodes {
         nodes
     }
 
-    async fn evenly_owned(&self, nodes: &[Node]) {
+    /// Waits until each of these nodes owns its share of the shards.
+    pub async fn evenly_owned(&self, nodes: &[Node]) {
         let begun = Instant::now();
         loop {
             let mut owned = Vec::new();

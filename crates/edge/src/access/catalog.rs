@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use forebay_access::{Credential, Grant, Namespaces, Record, Scopes, SecretHash, Token, TokenId};
 use forebay_store::{
     AuditId, AuditOutcome, AuditRecord, Catalog, ErrorClass, NewToken, PrincipalKind, TokenAdded,
-    TokenBounds, TokenMaker, TokenRow,
+    TokenBounds, TokenMaker, TokenRow, Tokens,
 };
 use forebay_types::{Clock, Timestamp};
 use tokio::sync::{Notify, watch};
@@ -49,15 +49,21 @@ pub struct CatalogTokens {
 }
 
 impl CatalogTokens {
-    /// Reads the tokens for the first time. Waits until the catalog answers.
+    /// Reads the tokens for the first time. Waits until the catalog answers, unless there are those of an
+    /// `image` of it.
     pub async fn begin(
         catalog: Arc<dyn Catalog>,
         clock: Arc<dyn Clock>,
         sources: Arc<Sources>,
         used: Used,
+        image: Option<Tokens>,
     ) -> Result<Self, AccessError> {
         let (told, look) = (watch::Sender::new(0), Arc::new(Notify::new()));
         let mut tokens = Self { catalog, clock, known: 0, sources, told, look, used, failing: false };
+        if let Some(image) = image {
+            tokens.take(image);
+            return Ok(tokens);
+        }
         loop {
             match tokens.read().await {
                 Ok(()) => return Ok(tokens),
@@ -85,11 +91,7 @@ impl CatalogTokens {
                     tracing::info!("the tokens of the catalog can be read again");
                 }
                 self.failing = false;
-                if let Some(rows) = tokens.rows {
-                    self.sources.set_catalog(rows.iter().filter_map(record).collect());
-                    self.known = tokens.version;
-                    self.told.send_replace(tokens.version);
-                }
+                self.take(tokens);
                 return Ok(());
             }
             Ok(Err(error)) if error.class == ErrorClass::Schema => return Err(Some(error.to_string())),
@@ -98,6 +100,15 @@ impl CatalogTokens {
         };
         self.report(&error);
         Err(None)
+    }
+
+    /// Takes these into use, if they are others than those before.
+    fn take(&mut self, tokens: Tokens) {
+        if let Some(rows) = tokens.rows {
+            self.sources.set_catalog(rows.iter().filter_map(record).collect());
+            self.known = tokens.version;
+            self.told.send_replace(tokens.version);
+        }
     }
 
     fn report(&mut self, error: &str) {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use forebay_access::{Grant, Table};
-use forebay_store::Catalog;
+use forebay_store::{Catalog, Tokens};
 use forebay_types::Clock;
 use tokio::{
     sync::{Notify, watch},
@@ -53,19 +53,25 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Reads the file and the catalog for the first time. Waits until the catalog answers.
+    /// Reads the file and the catalog for the first time. Waits until the catalog answers, unless there are
+    /// the tokens of an `image` of it.
     pub async fn begin(
         settings: AccessSettings,
         catalog: Arc<dyn Catalog>,
+        image: Option<Tokens>,
         clock: &Arc<dyn Clock>,
     ) -> Result<Self, AccessError> {
         let (used, mut follows) = (Used::default(), None);
         let file = FileTokens::begin(settings)?;
         if file.settings.catalog_tokens {
-            let (sources, clock) = (file.sources.clone(), clock.clone());
-            let tokens = CatalogTokens::begin(catalog.clone(), clock.clone(), sources, used.clone()).await?;
-            first_token(&file.settings, &*catalog, &*clock).await?;
-            follows = Some(tokens);
+            let (sources, is_away) = (file.sources.clone(), image.is_some());
+            let (of_catalog, clock) = (catalog.clone(), clock.clone());
+            let begun = CatalogTokens::begin(of_catalog, clock.clone(), sources, used.clone(), image).await?;
+            match is_away {
+                true => tracing::info!("the first token is not looked for: the catalog is away"),
+                false => first_token(&file.settings, &*catalog, &*clock).await?,
+            }
+            follows = Some(begun);
         }
         Ok(Self { file, catalog: follows, used })
     }

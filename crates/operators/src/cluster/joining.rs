@@ -1,7 +1,7 @@
 //! A node that is about to join its cluster: first its port for other nodes, if any may join; last its name
 //! in the catalog.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use forebay_config::Config;
 use forebay_edge::{
@@ -14,7 +14,7 @@ use forebay_edge::{
 };
 use forebay_engine::Engine;
 use forebay_membership::{Begun, ClusterState, ClusterTask, Followed, JoinError, Membership};
-use forebay_peers::{Credentials, Dial, Incoming, PeerLinks, PeerServing, history::History};
+use forebay_peers::{Credentials, Dial, Incoming, PeerCalls, PeerLinks, PeerServing, history::History};
 use forebay_store::{Catalog, CatalogNode, NodeReport};
 use forebay_types::{Clock, ClusterId, Incarnation, SystemClock};
 use tokio::sync::{Notify, watch};
@@ -63,6 +63,8 @@ pub struct Joining {
     pub links: Arc<PeerLinks>,
     /// Credentials of calls between nodes.
     credentials: Credentials,
+    /// Where the node keeps a copy of the catalog.
+    catalog_copy: Option<PathBuf>,
     /// The port for other nodes. `None`: this one is the only one.
     incoming: Option<Incoming>,
     /// Receives what the rest of the node is to know of the cluster.
@@ -131,6 +133,7 @@ impl Joining {
             node,
             links,
             credentials,
+            catalog_copy: config.catalog_copy.clone(),
             incoming,
             state,
             catalog_changed,
@@ -180,17 +183,22 @@ impl Joining {
             node,
             links,
             credentials,
+            catalog_copy,
             incoming,
             state,
             catalog_changed,
             policies_told,
             history,
         } = self;
-        let changed = catalog_changed.clone();
-        let peers = incoming.map(|incoming| {
-            forebay_peers::serve(incoming, engine.clone(), credentials, changed, history, traces)
-        });
-        let Begun { catalog, copy, .. } = begun;
+        let calls = PeerCalls {
+            engine: engine.clone(),
+            catalog_changed: catalog_changed.clone(),
+            catalog_copy,
+            history,
+            traces,
+        };
+        let peers = incoming.map(|incoming| forebay_peers::serve(incoming, credentials, calls));
+        let Begun { catalog, copy, tokens, .. } = begun;
         let tasks = Arc::new(());
         let membership = Membership {
             catalog,
@@ -204,6 +212,6 @@ impl Joining {
             policies_told,
             followed,
         };
-        Ok(Member { cluster: Some(membership.start(copy).await?), peers })
+        Ok(Member { cluster: Some(membership.start(copy, tokens.is_some()).await?), peers })
     }
 }

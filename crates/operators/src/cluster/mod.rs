@@ -3,6 +3,7 @@
 
 mod begin;
 mod catalog;
+mod copy_file;
 mod joining;
 mod migrate;
 mod opening;
@@ -12,6 +13,7 @@ mod operator;
 
 pub use begin::begin;
 pub use catalog::shard_config;
+pub use copy_file::{CopyFile, NoFolder};
 pub use joining::JoiningError;
 pub use joining::{Joining, Member};
 pub use migrate::{CatalogMigrateError, CatalogMigrated, Misplaced, migrate};

@@ -43,6 +43,14 @@ pub struct IsReadyForResponse {
 pub struct PingRequest {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PingResponse {}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CopyCatalogRequest {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CopyCatalogResponse {
+    /// The next bytes of the file.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub bytes: ::prost::bytes::Bytes,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FindKeysRequest {
     /// The shard.
@@ -1191,6 +1199,32 @@ pub mod peer_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// Sends the copy of the catalog that the node keeps in a file, to a node that starts while the catalog is away.
+        /// NOT_FOUND: it keeps none.
+        pub async fn copy_catalog(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CopyCatalogRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::CopyCatalogResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/CopyCatalog",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "CopyCatalog"));
+            self.inner.server_streaming(req, path, codec).await
+        }
         /// Stores items.
         pub async fn enqueue(
             &mut self,
@@ -1740,6 +1774,21 @@ pub mod peer_service_server {
             tonic::Response<super::CatalogChangedResponse>,
             tonic::Status,
         >;
+        /// Server streaming response type for the CopyCatalog method.
+        type CopyCatalogStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::CopyCatalogResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Sends the copy of the catalog that the node keeps in a file, to a node that starts while the catalog is away.
+        /// NOT_FOUND: it keeps none.
+        async fn copy_catalog(
+            &self,
+            request: tonic::Request<super::CopyCatalogRequest>,
+        ) -> std::result::Result<
+            tonic::Response<Self::CopyCatalogStream>,
+            tonic::Status,
+        >;
         /// Stores items.
         async fn enqueue(
             &self,
@@ -2182,6 +2231,52 @@ pub mod peer_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/CopyCatalog" => {
+                    #[allow(non_camel_case_types)]
+                    struct CopyCatalogSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::ServerStreamingService<super::CopyCatalogRequest>
+                    for CopyCatalogSvc<T> {
+                        type Response = super::CopyCatalogResponse;
+                        type ResponseStream = T::CopyCatalogStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CopyCatalogRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::copy_catalog(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CopyCatalogSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -12,6 +12,7 @@ mod columns;
 mod connection;
 mod error;
 mod identity;
+mod image;
 mod interface;
 mod read;
 mod read_policy;
@@ -28,6 +29,7 @@ mod verbs;
 pub use audit_rows::{AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, PrincipalKind};
 pub(crate) use connection::{Connections, Connector};
 pub use error::CatalogError;
+pub use image::CatalogImage;
 pub use interface::Catalog;
 pub use root_bounds::RootBounds;
 pub use rows::{

@@ -6,11 +6,12 @@ use forebay_types::{
     ClusterId, Incarnation, Namespace, NodeName, Policy, PolicyChanges, SettingsRow, ShardId, Timestamp,
     Topic, TopicName, TopicSettings,
 };
+use serde::{Deserialize, Serialize};
 
 use super::root_bounds::RootBounds;
 
 /// A version of each set of rows. A version only grows. Nobody has seen anything yet: all are 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Versions {
     /// Of the shards.
     pub shards: u64,
@@ -23,7 +24,7 @@ pub struct Versions {
 }
 
 /// State of a shard that operators wish for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CatalogShardState {
     /// It takes new items.
     Active,
@@ -44,7 +45,7 @@ impl fmt::Display for CatalogShardState {
 }
 
 /// A shard of the cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CatalogShard {
     /// Its number, as in the shard's own schema.
     pub id: ShardId,
@@ -55,7 +56,7 @@ pub struct CatalogShard {
 }
 
 /// Report of a node on itself, with every beat.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NodeReport {
     /// The database servers that it reaches, as [`Shard::server`](crate::Shard::server) names them.
     pub servers: Vec<String>,
@@ -64,7 +65,7 @@ pub struct NodeReport {
 }
 
 /// A node that has joined and not left. It may be dead: only a counter that moves shows life.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CatalogNode {
     /// Its name in its configuration.
     pub name: NodeName,
@@ -98,7 +99,7 @@ impl CatalogNode {
 }
 
 /// The node that should own a shard.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Home {
     /// Its name. The node may be gone.
     pub node: NodeName,
@@ -107,7 +108,7 @@ pub struct Home {
 }
 
 /// Which node should own which shard. The fence of a shard says which one does.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Assignment {
     /// Its version. A change names the one that it was made from.
     pub version: u64,
@@ -116,7 +117,7 @@ pub struct Assignment {
 }
 
 /// Changes of a catalog, as of one moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CatalogChanges {
     /// The cluster.
     pub cluster: ClusterId,

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_types::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::root_bounds::RootBounds;
 
 /// A token, as it is kept. Of its secrets there are hashes alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenRow {
     /// Names it: 12 letters and digits.
     pub id: String,
@@ -172,7 +173,7 @@ pub fn descendants<'a>(known: &'a [(String, String, String)], of: &str) -> BTree
 }
 
 /// The tokens of a catalog.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
     /// Their version.
     pub version: u64,

@@ -67,6 +67,12 @@ impl CatalogState {
         self.tables.as_ref().map(|tables| tables.read(Versions::default()))
     }
 
+    /// The same as it was before it went back, if it has.
+    pub fn newest(&self) -> Option<CatalogChanges> {
+        let tables = self.ahead.as_ref().or(self.tables.as_ref())?;
+        Some(tables.read(Versions::default()))
+    }
+
     /// Changes rows, keeps those of before, and notes what became of homes. While it has gone back, it takes
     /// beats alone: two lines of changes with the same versions could not be told apart later.
     pub(super) fn change<T>(

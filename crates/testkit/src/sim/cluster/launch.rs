@@ -1,12 +1,12 @@
 //! Starts nodes, in the order of the program's own start.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use forebay_engine::{Duty, Engine, Reach, Setup, TaskName, Tasks};
 use forebay_front::Front;
 use forebay_membership::{Followed, JoinError, Membership, begin as read_catalog};
-use forebay_store::{Catalog, CatalogNode, NodeReport, Shard};
-use forebay_types::{Clock, ClusterId, Incarnation, NodeName, ShardId};
+use forebay_store::{Catalog, CatalogImage, CatalogNode, NodeReport, Shard, Tokens};
+use forebay_types::{Clock, ClusterId, Incarnation, NodeName, ShardId, Timestamp};
 use tokio::sync::{Notify, watch};
 
 use super::{
@@ -69,7 +69,14 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
     let process = Process::new(number);
     let cluster = world.cluster();
     let catalog: Arc<dyn Catalog> = Arc::new(FakeCatalog::new(cluster.catalog.clone(), process.clone()));
-    let begun = match read_catalog(catalog).await {
+    // The other nodes have followed the catalog until it went, and nobody changes it meanwhile.
+    let image = || {
+        let tokens = Tokens { version: 0, rows: None };
+        let newest = cluster.catalog.lock().newest();
+        let image = newest.map(|changes| CatalogImage { read_at: Timestamp::default(), changes, tokens });
+        Box::pin(std::future::ready(image)) as Pin<Box<dyn Future<Output = _> + Send>>
+    };
+    let begun = match read_catalog(catalog, image).await {
         Ok(begun) => begun,
         Err(error) => return world.blame("SHARD-SERVED", format!("process {number} can't begin: {error}")),
     };
@@ -126,7 +133,9 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
         policies_told: watch::Sender::default(),
         followed,
     };
-    match membership.start(begun.copy).await {
+    let is_away = begun.tokens.is_some();
+    cluster.coverage().starts_without_catalog += u64::from(is_away);
+    match membership.start(begun.copy, is_away).await {
         Ok(task) => {
             member.joined(task);
         }

@@ -139,6 +139,8 @@ pub struct ClusterCoverage {
     pub names_taken: u64,
     /// Processes that listened where a dead one had.
     pub addresses_taken: u64,
+    /// Processes that started with an image of the catalog, as it was away.
+    pub starts_without_catalog: u64,
     /// Clocks that stepped, of nodes and of servers.
     pub clocks_stepped: u64,
     /// Servers that were down while all else was well.
@@ -180,6 +182,7 @@ impl ClusterCoverage {
         self.left += other.left;
         self.names_taken += other.names_taken;
         self.addresses_taken += other.addresses_taken;
+        self.starts_without_catalog += other.starts_without_catalog;
         self.clocks_stepped += other.clocks_stepped;
         self.servers_down += other.servers_down;
         self.commits_lost += other.commits_lost;
@@ -205,6 +208,7 @@ impl ClusterCoverage {
             ("a node that left", self.left, 20),
             ("a process whose name was taken", self.names_taken, 2),
             ("a process where a dead one had listened", self.addresses_taken, 30),
+            ("a process that started without the catalog", self.starts_without_catalog, 5),
             ("a clock that stepped", self.clocks_stepped, 10),
             ("a server that was down while all else was well", self.servers_down, 4),
             ("a server that lost COMMITs", self.commits_lost, 10),
