@@ -17,7 +17,7 @@ use crate::{
         look::{OutQuestion, PartSeen, ShardLook, TopicSeen, TopicsSeen, TopicsSlice},
         reply::Reply,
     },
-    shard::{OwnedShard, TopicTotals, topic_state::LastTimes},
+    shard::{LastTimes, OwnedShard, TopicTotals},
 };
 
 /// The shards that this node owns for certain, and all of whose topics are in its directory.

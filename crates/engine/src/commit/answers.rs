@@ -19,10 +19,8 @@ use crate::{
     messages::shard::SLOW_COMMIT,
     planted::{Bug, on},
     shard::{
-        Abandoned, Caller, Committed, Duplicate, LostWork, NamedTopic, Undone, Waiting,
-        in_flight::{Planned, PlannedSettle, SettleEffect, StoredItem},
-        operate::Operated,
-        rates::Flow,
+        Abandoned, Caller, Committed, Duplicate, Flow, LostWork, NamedTopic, Operated, Planned,
+        PlannedSettle, SettleEffect, StoredItem, Undone, Waiting,
         work::{DeliveryEnd, NOBODY, OrderRequest, ShardEnqueue},
     },
 };

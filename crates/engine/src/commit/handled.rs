@@ -8,7 +8,7 @@ use crate::{
     clock::Moment,
     core::Core,
     index::ShardIndex,
-    shard::{in_flight::Planned, work::SettleKind},
+    shard::{Planned, work::SettleKind},
 };
 
 /// Counts them for their namespaces and topics.

@@ -10,7 +10,7 @@ use forebay_types::{Monotonic, Namespace, Timestamp};
 
 use crate::{
     api::{ConsumerFigures, ConsumersCall, DequeueCall},
-    shard::rates::{Flow, RecentFlow},
+    shard::{Flow, RecentFlow},
 };
 
 /// Bytes that the consumers of one namespace may take.

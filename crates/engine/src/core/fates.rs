@@ -6,7 +6,7 @@ use metrics::{Counter, Label, counter};
 
 use crate::{
     api::NackAction,
-    shard::{in_flight::SettleEffect, work::SettleKind},
+    shard::{SettleEffect, work::SettleKind},
 };
 
 /// The fate of an item, or of a delivery.

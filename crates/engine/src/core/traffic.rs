@@ -13,7 +13,7 @@ use metrics::{Counter, Histogram, Label, counter, histogram};
 use super::fates::{Fate, Fates};
 use crate::{
     api::{Reported, ReportedNamespaces, ReportedTopics},
-    shard::rates::Flow,
+    shard::Flow,
 };
 
 /// Counters by namespace, in the order of a [`Flow`]. Dead letters have a cause there: see [`Fates`].

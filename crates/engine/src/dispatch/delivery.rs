@@ -19,7 +19,7 @@ use crate::{
     messages::delivery_guard::ReturnAction,
     planted::{Bug, on},
     shard::{
-        in_flight::Leased,
+        Leased,
         work::{ReservedItem, ShardLease},
     },
 };
@@ -302,7 +302,7 @@ mod tests {
         api::{Demand, DequeueCall},
         core::polls::Poll,
         messages::reply::Reply,
-        shard::ready::item::ReadyItem,
+        shard::work::ReadyItem,
     };
     use forebay_types::{Body, DeliveryPolicy, ItemAttributes, Key, Seq, TopicId, TopicName};
 

@@ -9,7 +9,7 @@ use crate::{
         topics::{Parts, TopicPart},
     },
     index::ShardIndex,
-    shard::prefetch::Fetch,
+    shard::Fetch,
 };
 
 /// Reads on behind an empty window. Returns whether there is something to read.

@@ -7,7 +7,7 @@ use crate::{
     index::ShardIndex,
     messages::delivery_guard::ReturnAction,
     shard::{
-        in_flight::Leased,
+        Leased,
         work::{ReservedItem, ShardLease},
     },
 };

@@ -7,10 +7,7 @@ use forebay_types::Namespace;
 
 use crate::{
     messages::event::Event,
-    shard::{
-        fair_queue::FairQueue,
-        work::{Cost, Work},
-    },
+    shard::work::{Cost, FairQueue, Work},
 };
 
 /// About how many members of calls one turn handles: the tenants' turns are cut to that.

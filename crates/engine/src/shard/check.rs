@@ -6,9 +6,8 @@ use rustc_hash::FxHashMap;
 
 use super::{
     OwnedShard,
-    in_flight::Planned,
-    tenants::Held,
-    topics::TopicState,
+    commit::in_flight::Planned,
+    contents::{leases::tenants::Held, topics::state::TopicState},
     work::{KeyHash, LEASE_BYTES, ShardEnqueue},
 };
 use crate::planted;
@@ -24,24 +23,24 @@ impl OwnedShard {
             return Ok(());
         }
         self.check_index()?;
-        self.leases.check()?;
+        self.contents.leases.check()?;
         self.check_reserved()?;
         self.check_restores()?;
         self.check_topics()?;
         self.check_enqueues()?;
-        self.settles.check()?;
-        self.leasing.check()?;
-        self.restores.check()?;
-        self.enqueues.check()?;
-        self.sweeps.check()?;
-        self.operations.check()
+        self.intake.settles.check()?;
+        self.intake.leasing.check()?;
+        self.intake.restores.check()?;
+        self.intake.enqueues.check()?;
+        self.upkeep.sweeps.check()?;
+        self.upkeep.operations.check()
     }
 
     /// Panics where [`OwnedShard::check`] finds something, in debug builds. It looks at every topic, so a
     /// test with very many goes without.
     pub(super) fn debug_check(&self) {
         if cfg!(debug_assertions)
-            && self.topics.len() <= CHECKED_TOPICS_MAX
+            && self.contents.topics.len() <= CHECKED_TOPICS_MAX
             && let Err(what) = self.check()
         {
             panic!("shard {}: {what}", self.id);
@@ -50,15 +49,16 @@ impl OwnedShard {
 
     /// Bytes of the index are the sum over all windows, and no window holds an item that is out.
     fn check_index(&self) -> Result<(), String> {
-        let is_out = |seq: Seq| self.leases.get(seq).is_some() || self.reserved.contains(&seq);
+        let is_out =
+            |seq: Seq| self.contents.leases.get(seq).is_some() || self.contents.reserved.contains(&seq);
         let mut bytes = 0;
-        for (_, topic) in self.topics.iter() {
+        for (_, topic) in self.contents.topics.iter() {
             topic.window().check(is_out).map_err(|what| format!("{:?}: {what}", topic.name))?;
             bytes += topic.window().cost();
         }
-        match bytes == self.topics.index_bytes() {
+        match bytes == self.contents.topics.index_bytes() {
             true => Ok(()),
-            false => Err(format!("windows hold {bytes} bytes, not {}", self.topics.index_bytes())),
+            false => Err(format!("windows hold {bytes} bytes, not {}", self.contents.topics.index_bytes())),
         }
     }
 
@@ -68,11 +68,13 @@ impl OwnedShard {
             Planned::Lease { part, .. } => Some(part),
             _ => None,
         });
-        let leases = self.leasing.iter().chain(self.awaiting_bodies.values()).chain(in_flight);
+        let leases = self.intake.leasing.iter().chain(self.intake.awaiting_bodies.values()).chain(in_flight);
         let mut per_topic: FxHashMap<TopicId, u32> = FxHashMap::default();
         let mut held: FxHashMap<Namespace, Held> = FxHashMap::default();
-        for (id, topic) in self.topics.iter().filter(|(id, _)| self.leases.of_topic(*id) > 0) {
-            held.entry(topic.name.namespace.clone()).or_default().leased += self.leases.of_topic(id);
+        for (id, topic) in
+            self.contents.topics.iter().filter(|(id, _)| self.contents.leases.of_topic(*id) > 0)
+        {
+            held.entry(topic.name.namespace.clone()).or_default().leased += self.contents.leases.of_topic(id);
         }
         let mut out = 0;
         for reserved in leases.flat_map(|lease| &lease.items) {
@@ -81,26 +83,27 @@ impl OwnedShard {
             let of_tenant = held.entry(self.namespace_of(reserved.topic)).or_default();
             of_tenant.reserved += 1;
             of_tenant.reserved_bytes += reserved.item.bytes as usize + LEASE_BYTES;
-            if !self.reserved.contains(&reserved.key.seq) {
+            if !self.contents.reserved.contains(&reserved.key.seq) {
                 return Err(format!("{:?} is on its way to a lease and not reserved", reserved.key));
             }
         }
         let wrong =
             |(id, topic): &(TopicId, &TopicState)| topic.reserved != per_topic.get(id).copied().unwrap_or(0);
-        if out != self.reserved.len() || self.topics.iter().any(|topic| wrong(&topic)) {
-            let topics: usize = self.topics.iter().map(|(_, topic)| topic.reserved as usize).sum();
-            let reserved = self.reserved.len();
+        if out != self.contents.reserved.len() || self.contents.topics.iter().any(|topic| wrong(&topic)) {
+            let topics: usize = self.contents.topics.iter().map(|(_, topic)| topic.reserved as usize).sum();
+            let reserved = self.contents.reserved.len();
             return Err(format!(
                 "{out} items are on their way to a lease; reserved {reserved}, topics {topics}"
             ));
         }
-        self.tenants.check(&held)
+        self.contents.tenants.check(&held)
     }
 
     /// An item that is to be inserted again is neither leased nor reserved, and its topic knows of it.
     fn check_restores(&self) -> Result<(), String> {
-        let waiting = || self.restores.iter().map(|restore| &restore.reserved);
-        let is_out = |seq: Seq| self.leases.get(seq).is_some() || self.reserved.contains(&seq);
+        let waiting = || self.intake.restores.iter().map(|restore| &restore.reserved);
+        let is_out =
+            |seq: Seq| self.contents.leases.get(seq).is_some() || self.contents.reserved.contains(&seq);
         if let Some(restored) = waiting().find(|restored| is_out(restored.key.seq)) {
             return Err(format!("{:?} is to be inserted again, and is out", restored.key));
         }
@@ -112,7 +115,7 @@ impl OwnedShard {
         for restored in waiting().chain(in_flight) {
             *per_topic.entry(restored.topic).or_default() += 1;
         }
-        let counted = self.topics.iter().filter(|(_, topic)| topic.restores > 0);
+        let counted = self.contents.topics.iter().filter(|(_, topic)| topic.restores > 0);
         let counted: FxHashMap<TopicId, u32> = counted.map(|(id, topic)| (id, topic.restores)).collect();
         match per_topic == counted {
             true => Ok(()),
@@ -123,13 +126,14 @@ impl OwnedShard {
     /// Names and numbers of topics agree, the topics to be folded are in order, and reads under way are
     /// counted.
     fn check_topics(&self) -> Result<(), String> {
-        self.topics.check()?;
-        let reading = self.topics.iter().filter(|(_, topic)| topic.window().is_reading()).count();
-        match reading == self.prefetches.under_way() {
+        self.contents.topics.check()?;
+        let reading = self.contents.topics.iter().filter(|(_, topic)| topic.window().is_reading()).count();
+        match reading == self.contents.prefetches.under_way() {
             true => Ok(()),
-            false => {
-                Err(format!("{reading} windows are read, {} reads are counted", self.prefetches.under_way()))
-            }
+            false => Err(format!(
+                "{reading} windows are read, {} reads are counted",
+                self.contents.prefetches.under_way()
+            )),
         }
     }
 
@@ -140,21 +144,25 @@ impl OwnedShard {
             _ => None,
         });
         let holding: Vec<&ShardEnqueue> =
-            self.enqueues.iter().chain(self.keys.looked_up()).chain(in_flight).collect();
+            self.intake.enqueues.iter().chain(self.intake.keys.looked_up()).chain(in_flight).collect();
         let keys: Vec<KeyHash> = holding.iter().flat_map(|part| part.keys()).collect();
-        if let Some(key) = keys.iter().find(|key| self.keys.held(&[**key]).is_none()) {
+        if let Some(key) = keys.iter().find(|key| self.intake.keys.held(&[**key]).is_none()) {
             return Err(format!("key {key:x?} waits and is not in flight"));
         }
-        if keys.len() != self.keys.in_flight_count() {
-            return Err(format!("{} keys wait, {} are in flight", keys.len(), self.keys.in_flight_count()));
+        if keys.len() != self.intake.keys.in_flight_count() {
+            return Err(format!(
+                "{} keys wait, {} are in flight",
+                keys.len(),
+                self.intake.keys.in_flight_count()
+            ));
         }
-        self.keys.check()?;
-        let charged = holding.into_iter().chain(self.keys.waiting()).map(ShardEnqueue::charge).sum();
-        self.budget.check(charged)
+        self.intake.keys.check()?;
+        let charged = holding.into_iter().chain(self.intake.keys.waiting()).map(ShardEnqueue::charge).sum();
+        self.intake.budget.check(charged)
     }
 
     /// The work that the batch in flight does.
     fn planned(&self) -> impl Iterator<Item = &Planned> {
-        self.in_flight.iter().flat_map(|batch| &batch.planned)
+        self.commit.in_flight.iter().flat_map(|batch| &batch.planned)
     }
 }

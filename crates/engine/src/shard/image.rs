@@ -8,7 +8,12 @@ use forebay_types::{Monotonic, TopicId};
 use rustc_hash::FxHashSet;
 
 use super::{
-    leases::Leases, operations::Operations, prefetches::Prefetches, tenants::Tenants, topics::TopicTable,
+    contents::{
+        leases::{log::Leases, tenants::Tenants},
+        ready::prefetches::Prefetches,
+        topics::table::TopicTable,
+    },
+    upkeep::operation::operations::Operations,
 };
 
 /// Topics, or lease rows, of one slice.

@@ -58,13 +58,30 @@ pub const ENGINE: Table = Table {
         ("planted", &[]),
         ("striped", &[]),
     ],
-    apart: &[(
-        "calls",
-        &[
-            ("enqueue", &["dedupe"]),
-            ("ack", &["settle"]),
-            ("nack", &["settle"]),
-            ("extend_lease", &["settle"]),
-        ],
-    )],
+    apart: &[
+        (
+            "calls",
+            &[
+                ("enqueue", &["dedupe"]),
+                ("ack", &["settle"]),
+                ("nack", &["settle"]),
+                ("extend_lease", &["settle"]),
+            ],
+        ),
+        (
+            "shard",
+            &[
+                ("batch", &["upkeep", "contents", "intake", "tenure", "commit", "work"]),
+                ("loss", &["contents", "commit", "work"]),
+                ("check", &["contents", "commit", "work"]),
+                ("status", &["contents"]),
+                ("image", &["upkeep", "contents"]),
+                ("upkeep", &["contents", "commit", "work"]),
+                ("contents", &["commit", "work"]),
+                ("intake", &["commit", "work"]),
+                ("tenure", &["commit"]),
+                ("commit", &["work"]),
+            ],
+        ),
+    ],
 };

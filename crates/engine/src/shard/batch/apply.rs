@@ -11,13 +11,13 @@ use crate::{
     planted::{Bug, on},
     shard::{
         OwnedShard,
-        dedupe_keys::Duplicate,
-        in_flight::{Planned, PlannedPage, PlannedSettle, SettleEffect, StoredItem},
-        operate::Operated,
-        rates::Flow,
-        ready::item::ReadyItem,
-        topics::NamedTopic,
-        work::AdmittedItem,
+        commit::in_flight::{
+            OperationEffect, Planned, PlannedPage, PlannedSettle, SettleEffect, StoredItem, UpdatedItem,
+        },
+        contents::topics::{rates::Flow, table::NamedTopic},
+        intake::dedupe::keys::Duplicate,
+        upkeep::operation::verbs::Operated,
+        work::{AdmittedItem, ReadyItem},
     },
 };
 
@@ -64,42 +64,42 @@ impl OwnedShard {
     /// The batch in flight is committed, after so long. `last` is its number, or that of the empty batch that
     /// confirmed it.
     pub fn committed(&mut self, last: u64, at: Monotonic, took: Duration) -> Option<Committed> {
-        let mut batch = self.in_flight.take()?;
+        let mut batch = self.commit.in_flight.take()?;
         self.tenure.committed(&batch, last, took);
         self.recovered(at);
         if last == batch.number {
             // A caller that waits for it waits for the event loop too, which has as much to do for each row.
-            self.row_costs.learn(batch.counts, took.max(at.since(batch.sent_at)));
+            self.commit.row_costs.learn(batch.counts, took.max(at.since(batch.sent_at)));
         }
         let topology = batch.topology.take();
         // Another set may have become known since.
-        self.next_record.take_if(|next| Some(&next.topology) == topology.as_ref());
-        if self.disk.went_through(batch.need) {
+        self.upkeep.next_record.take_if(|next| Some(&next.topology) == topology.as_ref());
+        if self.commit.disk.went_through(batch.need) {
             let id = self.id;
             tracing::info!(shard.id = id.0, "the disk of shard {id} has room again");
         }
         // After a row that can't be stored, batches grow again with each one that is committed.
         let whole = self.settings.batch_rows;
-        self.rows_max = self.rows_max.map(|rows| rows * 2).filter(|rows| *rows < whole);
+        self.commit.rows_max = self.commit.rows_max.map(|rows| rows * 2).filter(|rows| *rows < whole);
 
         let new_rows = std::mem::take(&mut batch.new_topics);
-        let new_topics = new_rows.into_iter().map(|row| self.topics.add_new(row, at)).collect();
-        let dropped = batch.dropped.iter().filter_map(|id| self.topics.remove(*id)).collect();
-        self.topics.forgotten.apply(std::mem::take(&mut batch.forgotten));
-        self.topics.lost_dormant(batch.dormant_losses);
-        let mut flows = self.topics.apply_counts(&batch, at);
+        let new_topics = new_rows.into_iter().map(|row| self.contents.topics.add_new(row, at)).collect();
+        let dropped = batch.dropped.iter().filter_map(|id| self.contents.topics.remove(*id)).collect();
+        self.contents.topics.forgotten.apply(std::mem::take(&mut batch.forgotten));
+        self.contents.topics.lost_dormant(batch.dormant_losses);
+        let mut flows = self.contents.topics.apply_counts(&batch, at);
         // Deliveries end before others begin: an extended one does both.
         let mut done = std::mem::take(&mut batch.planned);
         done.iter().for_each(|planned| self.end_delivery(planned));
         let leases = std::mem::take(&mut batch.leases);
-        self.topics.count_deliveries(&batch, &leases, at, &mut flows);
+        self.contents.topics.count_deliveries(&batch, &leases, at, &mut flows);
         self.begin_deliveries(batch.number, leases);
         let mut duplicates = Vec::new();
         done.iter().for_each(|planned| self.apply(planned, &mut duplicates));
         self.apply_changes(&mut done);
         self.scheduled(&batch);
-        self.sweeps.apply(&batch);
-        batch.operation_deletes.iter().for_each(|id| self.operations.forget(*id));
+        self.upkeep.sweeps.apply(&batch);
+        batch.operation_deletes.iter().for_each(|id| self.upkeep.operations.forget(*id));
         let page = batch.page.take();
         let expired = page.map(|page| self.apply_page(page, &batch.put_offs, at)).unwrap_or_default();
         let shared = !done.is_empty() || self.waiting_rows() > 0;
@@ -128,26 +128,28 @@ impl OwnedShard {
     /// Batches are committed again. After an outage leases are left alone for as long as it took, at most
     /// [`TIMEOUT_GRACE_MAX`], so that acks on their way come first.
     fn recovered(&mut self, at: Monotonic) {
-        let outage = self.stalled_since.take().map_or(Duration::ZERO, |since| at.since(since));
+        let outage = self.commit.stalled_since.take().map_or(Duration::ZERO, |since| at.since(since));
         if outage >= OUTAGE_MIN {
-            self.timeouts_after = self.timeouts_after.max(at.plus(outage.min(TIMEOUT_GRACE_MAX)));
+            self.commit.timeouts_after =
+                self.commit.timeouts_after.max(at.plus(outage.min(TIMEOUT_GRACE_MAX)));
         }
     }
 
     /// Deliveries begin.
-    pub(in crate::shard) fn begin_deliveries(&mut self, batch: u64, entries: Vec<LeaseEntry>) {
+    pub(super) fn begin_deliveries(&mut self, batch: u64, entries: Vec<LeaseEntry>) {
         for of_topic in entries.chunk_by(|one, other| one.topic == other.topic) {
-            if let Some(topic) = of_topic.first().and_then(|entry| self.topics.get(entry.topic)) {
-                self.tenants.leased(&topic.name.namespace, of_topic.len());
+            if let Some(topic) = of_topic.first().and_then(|entry| self.contents.topics.get(entry.topic)) {
+                self.contents.tenants.leased(&topic.name.namespace, of_topic.len());
             }
         }
-        self.leases.begin(batch, entries);
+        self.contents.leases.begin(batch, entries);
     }
 
     /// A delivery is over, or begins anew in another lease row.
     fn close_delivery(&mut self, seq: Seq) {
-        if let Some(topic) = self.leases.close(seq).and_then(|topic| self.topics.get(topic)) {
-            self.tenants.ended(&topic.name.namespace);
+        if let Some(topic) = self.contents.leases.close(seq).and_then(|topic| self.contents.topics.get(topic))
+        {
+            self.contents.tenants.ended(&topic.name.namespace);
         }
     }
 
@@ -168,7 +170,7 @@ impl OwnedShard {
                 for reserved in &part.items {
                     self.clear_reservation(reserved.topic, reserved.key.seq, reserved.item.bytes);
                     self.invalidate(reserved.topic, reserved.key.seq);
-                    self.topics.mark_changed(reserved.topic);
+                    self.contents.topics.mark_changed(reserved.topic);
                 }
             }
             Planned::Restore(reserved) => {
@@ -176,13 +178,13 @@ impl OwnedShard {
                 self.end_restore(topic);
                 self.invalidate(topic, key.seq);
                 let item = reserved.item.clone();
-                self.topics.with_window(topic, |window| window.add(key, item));
+                self.contents.topics.with_window(topic, |window| window.add(key, item));
             }
             // Handed off items were never in a window, and ends are applied before.
             Planned::HandOff { .. } | Planned::Settle(_) | Planned::MoveLease(_) => {}
             Planned::Order(order) => {
                 if let Ok(row) = &order.result {
-                    self.operations.put(row.clone());
+                    self.upkeep.operations.put(row.clone());
                 }
             }
             // See `apply_changes`.
@@ -219,7 +221,7 @@ impl OwnedShard {
     fn stored(&mut self, item: &AdmittedItem, stored: &StoredItem) {
         let StoredItem { topic, key, state, handed_off } = *stored;
         if state == State::Ready {
-            self.topics.with_window(topic, |window| {
+            self.contents.topics.with_window(topic, |window| {
                 // An item that stays in the store alone need not be copied.
                 if window.wants(key) && (!handed_off || on(Bug::HandedOffStaysReady)) {
                     window.add(key, item.cached_item());
@@ -228,7 +230,7 @@ impl OwnedShard {
                 }
             });
         }
-        self.topics.mark_changed(topic);
+        self.contents.topics.mark_changed(topic);
     }
 
     /// A delivery ended, or continues.
@@ -236,9 +238,9 @@ impl OwnedShard {
         let (topic, seq) = (settle.lease.topic, settle.lease.seq);
         self.close_delivery(seq);
         self.invalidate(topic, seq);
-        self.topics.mark_changed(topic);
+        self.contents.topics.mark_changed(topic);
         if let SettleEffect::Ready(key, item) = &settle.effect {
-            self.topics.with_window(topic, |window| window.add(*key, item.clone()));
+            self.contents.topics.with_window(topic, |window| window.add(*key, item.clone()));
         }
     }
 
@@ -253,32 +255,32 @@ impl OwnedShard {
         let (sweep, rows) = (planned.page.sweep, std::mem::take(&mut planned.page.rows));
         for (row, done) in rows.into_iter().zip(&planned.done) {
             if !done {
-                left_some |= !self.sweeps.get(sweep).is_parked(row.seq);
+                left_some |= !self.upkeep.sweeps.get(sweep).is_parked(row.seq);
                 continue;
             }
             moved += 1;
             match (sweep, row.item) {
                 (Sweep::Due, _) if put_off.contains(&row.seq) => {
                     moved -= 1;
-                    self.operations.invalidate(row.seq);
-                    self.changes.invalidate(row.seq);
+                    self.upkeep.operations.invalidate(row.seq);
+                    self.intake.changes.invalidate(row.seq);
                 }
                 (Sweep::Due, DueItem::Scheduled(item) | DueItem::Ready(item)) => {
                     self.invalidate(row.topic, row.seq);
                     let (key, item) = ReadyItem::from_row(item);
-                    self.topics.with_window(row.topic, |window| window.add(key, item));
+                    self.contents.topics.with_window(row.topic, |window| window.add(key, item));
                 }
                 (Sweep::Expiry, DueItem::Scheduled(item) | DueItem::Ready(item)) => {
                     if !self.is_leased(row.seq) {
                         self.invalidate(row.topic, row.seq);
-                        self.topics.with_window(row.topic, |window| window.remove(item.key));
+                        self.contents.topics.with_window(row.topic, |window| window.remove(item.key));
                         *expired.entry(self.namespace_of(row.topic)).or_default() += 1;
                     }
                 }
                 // No window holds a dead letter.
                 (Sweep::Retention, _) | (_, DueItem::DeadLetter { .. }) => {
-                    self.operations.invalidate(row.seq);
-                    self.changes.invalidate(row.seq);
+                    self.upkeep.operations.invalidate(row.seq);
+                    self.intake.changes.invalidate(row.seq);
                 }
             }
         }
@@ -286,7 +288,35 @@ impl OwnedShard {
             "forebay_sweep_moved_rows_total", "shard" => self.id.to_string(), "sweep" => sweep.name()
         )
         .increment(moved as u64);
-        self.sweeps.page_committed(&planned, moved, left_some, at);
+        self.upkeep.sweeps.page_committed(&planned, moved, left_some, at);
         expired
+    }
+
+    /// Applies a committed effect of an operation, or of a change of an item, in memory.
+    pub(in crate::shard) fn apply_effect(&mut self, effect: OperationEffect) {
+        match effect {
+            OperationEffect::Purged(topic, key, _) => {
+                self.invalidate(topic, key.seq);
+                self.contents.topics.mark_changed(topic);
+            }
+            OperationEffect::DeadLetterGone(seq) => {
+                self.upkeep.sweeps.invalidate(seq);
+                self.upkeep.operations.invalidate(seq);
+                self.intake.changes.invalidate(seq);
+            }
+            OperationEffect::Redriven(topic, key, item) => {
+                self.invalidate(topic, key.seq);
+                self.contents.topics.with_window(topic, |window| window.add(key, item));
+            }
+            OperationEffect::Updated(updated) => {
+                let UpdatedItem { topic, before, ready, .. } = *updated;
+                self.invalidate(topic, before.seq);
+                self.contents.topics.mark_changed(topic);
+                if let Some((key, item)) = ready {
+                    let key = if on(Bug::UpdateKeepsPlace) { before } else { key };
+                    self.contents.topics.with_window(topic, |window| window.add(key, item));
+                }
+            }
+        }
     }
 }

@@ -12,12 +12,16 @@ use crate::{
     planted::{Bug, on},
     shard::{
         OwnedShard,
-        disk_room::Need,
-        forgotten_rows::{ForgottenChange, RemovedDormant},
-        in_flight::{Claims, EarliestAdded, InFlight, Planned, PlannedOperation, PlannedPage},
-        leases::LeasePosition,
-        row_costs::{Prices, RowCounts, RowKind},
-        spans,
+        commit::{
+            disk_room::Need,
+            in_flight::{
+                Claims, EarliestAdded, ForgottenChange, InFlight, Planned, PlannedOperation, PlannedPage,
+                RemovedDormant,
+            },
+            row_costs::{Prices, RowCounts, RowKind},
+        },
+        contents::leases::log::LeasePosition,
+        tenure::spans,
         work::{ChangeRequest, SettleRequest, removal},
     },
 };
@@ -131,7 +135,7 @@ impl<'a> BatchBuilder<'a> {
         set: &'a SettingsTable,
     ) -> Self {
         let marks = shard.tenure.marks;
-        let rows_max = shard.rows_max.unwrap_or(shard.settings.batch_rows);
+        let rows_max = shard.commit.rows_max.unwrap_or(shard.settings.batch_rows);
         Self {
             moment,
             rng,
@@ -171,7 +175,7 @@ impl<'a> BatchBuilder<'a> {
 
     /// The settings of a topic. An absent one is as the node has it.
     pub fn settings_of(&self, topic: TopicId) -> TopicSettings {
-        self.shard.topics.get(topic).map(|topic| self.set.of_topic(&topic.name)).unwrap_or_default()
+        self.shard.contents.topics.get(topic).map(|topic| self.set.of_topic(&topic.name)).unwrap_or_default()
     }
 
     /// When a dead letter of a topic is deleted that died at this time.
@@ -189,7 +193,7 @@ impl<'a> BatchBuilder<'a> {
     /// row is searched, upkeep stands alone.
     pub fn may_do_upkeep(&self) -> bool {
         let alone = self.rows == 0 && self.page.is_none() && self.operation.is_none();
-        self.moment.at >= self.shard.upkeep_after && (alone || !self.is_bisecting())
+        self.moment.at >= self.shard.upkeep.not_before && (alone || !self.is_bisecting())
     }
 
     /// Records the sets of shards, if they have changed. Keys wait for that, so it comes first, and alone:
@@ -206,7 +210,7 @@ impl<'a> BatchBuilder<'a> {
 
     /// A row of the last batch can't be stored, so this one is short.
     pub fn is_bisecting(&self) -> bool {
-        self.shard.rows_max.is_some()
+        self.shard.commit.rows_max.is_some()
     }
 
     /// The batch has so many rows more of a kind.
@@ -274,7 +278,7 @@ impl<'a> BatchBuilder<'a> {
     /// A dead letter is gone, or an item of another topic.
     pub fn remove_dead_letter(&mut self, topic: TopicId, namespace: &Namespace) {
         self.lose_dead_letter(topic);
-        if self.shard.topics.get(topic).is_some() {
+        if self.shard.contents.topics.get(topic).is_some() {
             self.tally(topic).removed += 1;
         } else {
             *self.removed_dormant.entry((namespace.clone(), topic)).or_default() += 1;
@@ -283,7 +287,7 @@ impl<'a> BatchBuilder<'a> {
 
     /// A topic has one dead letter less. It may be dormant: then nobody counts its dead letters in memory.
     pub fn lose_dead_letter(&mut self, topic: TopicId) {
-        match self.shard.topics.get(topic) {
+        match self.shard.contents.topics.get(topic) {
             Some(_) => self.count(topic, 0, 0, -1),
             None => *self.dormant_losses.entry(topic).or_default() += 1,
         }
@@ -296,7 +300,7 @@ impl<'a> BatchBuilder<'a> {
         if self.allowed < Need::Items || !self.shard.may_be_keyed(enqueued_at, now) || on(Bug::KeyNotFreed) {
             return;
         }
-        if let Some(generation) = self.shard.generations.current(now) {
+        if let Some(generation) = self.shard.upkeep.generations.current(now) {
             self.batch.dedupes.push(DedupeEntry { generation, hash: removal(seq), answer: Vec::new() });
         }
     }
@@ -322,7 +326,7 @@ impl<'a> BatchBuilder<'a> {
 
     fn into_batch(mut self, handed_off: BTreeSet<u64>) -> Built {
         for (id, positions) in &self.closing {
-            self.batch.lease_changes.extend(self.shard.leases.after_closing(*id, positions));
+            self.batch.lease_changes.extend(self.shard.contents.leases.after_closing(*id, positions));
         }
         let lowered = self.move_checkpoints();
         self.deltas.retain(|_, delta| *delta != TopicCounts::default());
@@ -330,8 +334,8 @@ impl<'a> BatchBuilder<'a> {
         let does_something = self.rows > 0 || self.page.is_some();
         let folds = match does_something && self.may_do_upkeep() {
             true => {
-                let (now, is_shared) = (self.marks.time, self.shard.company.is_there(self.moment.at));
-                self.shard.topics.fold(&mut self.batch, &self.deltas, &self.tallies, now, is_shared)
+                let (now, is_shared) = (self.marks.time, self.shard.commit.company.is_there(self.moment.at));
+                self.shard.contents.topics.fold(&mut self.batch, &self.deltas, &self.tallies, now, is_shared)
             }
             false => Vec::new(),
         };
@@ -366,12 +370,12 @@ impl<'a> BatchBuilder<'a> {
             operation_deletes: self.batch.operation_deletes.clone(),
             lowered,
             added: self.added,
-            scheduled: spans::scheduled(&self.batch, &self.shard.spans),
+            scheduled: spans::scheduled(&self.batch, &self.shard.tenure.spans),
             put_offs: self.batch.put_offs.iter().map(|row| row.seq).collect(),
         };
         let (atomic, rows) = (in_flight.is_atomic(), in_flight.rows);
-        self.shard.in_flight = Some(in_flight);
-        self.shard.stalled_since.get_or_insert(self.moment.at);
+        self.shard.commit.in_flight = Some(in_flight);
+        self.shard.commit.stalled_since.get_or_insert(self.moment.at);
         let (batch, stale, nothing_consumed) = (Some(self.batch), self.stale, self.nothing_consumed);
         Built { batch, atomic, rows, stale, nothing_consumed, not_changed: self.not_changed, handed_off }
     }
@@ -381,7 +385,7 @@ impl<'a> BatchBuilder<'a> {
     fn move_checkpoints(&mut self) -> Vec<Checkpoint> {
         let mut lowered = Vec::new();
         for sweep in Sweep::ALL {
-            let (checkpoint, added) = (self.shard.sweeps.get(sweep).checkpoint, self.added.of(sweep));
+            let (checkpoint, added) = (self.shard.upkeep.sweeps.get(sweep).checkpoint, self.added.of(sweep));
             match self.page.as_ref().filter(|planned| planned.page.sweep == sweep) {
                 Some(planned) if planned.checkpoint != checkpoint => {
                     self.batch.checkpoints.push(Checkpoint { sweep, at: planned.checkpoint });

@@ -8,16 +8,18 @@ use crate::{
     api::{ItemChange, ItemState},
     planted::{Bug, on},
     shard::{
-        changes::ChangeOfFound,
-        in_flight::{OperationEffect, Planned, PlannedChange},
-        row_costs::RowKind,
+        commit::{
+            in_flight::{OperationEffect, Planned, PlannedChange},
+            row_costs::RowKind,
+        },
+        intake::change::changes::ChangeOfFound,
         work::{ChangeRequest, FoundItem, OperationItem, Place, SettleKind, SettleRequest},
     },
 };
 
 /// How much of the batch the changes that wait want: a quarter at most.
 pub(super) fn wanted(builder: &BatchBuilder<'_>) -> usize {
-    let all = builder.shard.changes.rows() * builder.prices.of(RowKind::Change);
+    let all = builder.shard.intake.changes.rows() * builder.prices.of(RowKind::Change);
     all.min((builder.rows_max / 4).max(1))
 }
 
@@ -31,17 +33,17 @@ pub(super) fn add_changes(builder: &mut BatchBuilder<'_>, share: usize) {
     let most = builder.spent + share;
     let mut again = Vec::new();
     while builder.spent < most {
-        let Some((request, found)) = builder.shard.changes.next() else { break };
+        let Some((request, found)) = builder.shard.intake.changes.next() else { break };
         let (seq, shard) = (request.seq, &builder.shard);
-        let is_moving = builder.claims.contains(seq) || shard.reserved.contains(&seq);
-        let is_past = shard.changes.is_invalidated(seq) && !on(Bug::ChangeOfThePast);
+        let is_moving = builder.claims.contains(seq) || shard.contents.reserved.contains(&seq);
+        let is_past = shard.intake.changes.is_invalidated(seq) && !on(Bug::ChangeOfThePast);
         if is_moving || is_past {
             again.push(request);
         } else {
             add(builder, (request, found));
         }
     }
-    again.into_iter().rev().for_each(|request| builder.shard.changes.again(request));
+    again.into_iter().rev().for_each(|request| builder.shard.intake.changes.again(request));
 }
 
 fn add(builder: &mut BatchBuilder<'_>, (request, found): ChangeOfFound) {
@@ -69,7 +71,7 @@ fn is_past_update(builder: &BatchBuilder<'_>, request: &ChangeRequest, item: &Op
 /// The item is removed, wherever it is.
 fn cancel(builder: &mut BatchBuilder<'_>, request: ChangeRequest, found: &FoundItem) {
     let (item, seq) = (&found.item, request.seq);
-    let leased = builder.shard.leases.get(seq).map(|lease| (lease.delivery(), lease.nonce));
+    let leased = builder.shard.contents.leases.get(seq).map(|lease| (lease.delivery(), lease.nonce));
     let state = state_of(&item.place, leased.is_some());
     if request.dry_run {
         return builder.not_changed.push((request, Ok(state)));

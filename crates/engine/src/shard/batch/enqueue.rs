@@ -10,12 +10,13 @@ use crate::{
     planted::{Bug, on},
     shard::{
         OwnedShard,
-        disk_room::Need,
-        fair_queue::{Turn, weight},
-        in_flight::{Planned, StoredItem},
-        row_costs::{Prices, RowKind},
-        topics::TopicTable,
-        work::{AdmittedItem, Cost, ShardEnqueue, encode_remembered},
+        commit::{
+            disk_room::Need,
+            in_flight::{Planned, StoredItem},
+            row_costs::{Prices, RowKind},
+        },
+        contents::topics::table::TopicTable,
+        work::{AdmittedItem, Cost, ShardEnqueue, Turn, encode_remembered, weight},
     },
 };
 
@@ -38,12 +39,13 @@ pub(super) fn add_enqueues(
         return;
     }
     let dearest = price_at_most(&builder.prices, Cost { rows: 1, bytes: 0 });
-    builder.shard.enqueues.begin(builder.left(most) / dearest);
+    builder.shard.intake.enqueues.begin(builder.left(most) / dearest);
     let known: RefCell<HashMap<u64, usize>> = RefCell::default();
     while builder.spent < most {
         let is_bisecting = builder.is_bisecting();
-        let OwnedShard { enqueues, topics, tenure, .. } = &mut *builder.shard;
-        let prices = ItemPrices { prices: builder.prices, topics, new_topics: &builder.new_topics };
+        let OwnedShard { intake, contents, tenure, .. } = &mut *builder.shard;
+        let (prices, topics) = (builder.prices, &contents.topics);
+        let prices = ItemPrices { prices, topics, new_topics: &builder.new_topics };
         let room = Room {
             left: most - builder.spent,
             bytes: tenure.batch_bytes.saturating_sub(builder.bytes),
@@ -53,7 +55,7 @@ pub(super) fn add_enqueues(
         let price = |part: &ShardEnqueue| -> usize {
             *known.borrow_mut().entry(part.call).or_insert_with(|| prices.of(part).sum())
         };
-        let Some(Turn { work: mut part, credit }) = enqueues.pop(|part| room.fits(part, price)) else {
+        let Some(Turn { work: mut part, credit }) = intake.enqueues.pop(|part| room.fits(part, price)) else {
             break;
         };
         if part.request.is_none() {
@@ -61,7 +63,7 @@ pub(super) fn add_enqueues(
             if take < part.items.len() {
                 let items = part.items.split_off(take);
                 let (call, namespace) = (part.call, part.namespace.clone());
-                enqueues.unpop(ShardEnqueue { call, namespace, request: None, items });
+                intake.enqueues.unpop(ShardEnqueue { call, namespace, request: None, items });
             }
         } else if price(&part) > room.left {
             // While a bad row is searched it has the batch to itself.
@@ -80,9 +82,10 @@ pub(super) fn price_at_most(prices: &Prices, cost: Cost) -> usize {
 
 /// The cost of the call whose turn it is, if it has a request id. Otherwise nothing.
 pub(super) fn price_of_first_call(builder: &mut BatchBuilder<'_>) -> usize {
-    let OwnedShard { enqueues, topics, .. } = &mut *builder.shard;
-    let prices = ItemPrices { prices: builder.prices, topics, new_topics: &builder.new_topics };
-    enqueues.first().filter(|part| part.request.is_some()).map_or(0, |part| prices.of(part).sum())
+    let OwnedShard { intake, contents, .. } = &mut *builder.shard;
+    let (prices, topics) = (builder.prices, &contents.topics);
+    let prices = ItemPrices { prices, topics, new_topics: &builder.new_topics };
+    intake.enqueues.first().filter(|part| part.request.is_some()).map_or(0, |part| prices.of(part).sum())
 }
 
 /// Knows the prices of new items.
@@ -153,7 +156,7 @@ impl Room {
 }
 
 fn add(builder: &mut BatchBuilder<'_>, mut part: ShardEnqueue, topics_of: TopicsOf<'_>) {
-    if let Some(before) = builder.shard.spans.stepped_at() {
+    if let Some(before) = builder.shard.tenure.spans.stepped_at() {
         // Its spans begin now: the time has stepped since it was admitted.
         let early = part.items.iter_mut().filter(|item| item.attributes.enqueued_at <= before);
         early.for_each(|item| item.admit(builder.moment.now));
@@ -182,7 +185,7 @@ fn delivery_order(items: &[AdmittedItem]) -> Vec<usize> {
 
 /// Stores the answers to repeat with their keys.
 fn remember(builder: &mut BatchBuilder<'_>, part: &ShardEnqueue, results: &[Result<StoredItem, Refusal>]) {
-    let Some(generation) = builder.shard.generations.current(builder.moment.now) else { return };
+    let Some(generation) = builder.shard.upkeep.generations.current(builder.moment.now) else { return };
     let dedupes = &mut builder.batch.dedupes;
     let before = dedupes.len();
     // A call that was refused as a whole, because a topic is paused, may be repeated.
@@ -276,7 +279,7 @@ pub(super) fn topic_named(
     name: &TopicName,
     topics_of: TopicsOf<'_>,
 ) -> Result<TopicId, Refusal> {
-    let known = builder.shard.topics.id_of(name).or_else(|| builder.new_topics.get(name).copied());
+    let known = builder.shard.contents.topics.id_of(name).or_else(|| builder.new_topics.get(name).copied());
     known.map_or_else(|| new_topic(builder, name, topics_of), Ok)
 }
 

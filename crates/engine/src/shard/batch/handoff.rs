@@ -19,7 +19,7 @@ use crate::{
     invariant::broken,
     planted::{Bug, on},
     shard::{
-        in_flight::{OperationEffect, Planned, SettleEffect},
+        commit::in_flight::{OperationEffect, Planned, SettleEffect},
         work::{ReservedItem, WaitingPoll, WaitingPolls},
     },
 };

@@ -8,11 +8,12 @@ use super::builder::BatchBuilder;
 use crate::{
     invariant::broken,
     shard::{
-        disk_room::Need,
-        fair_queue::Turn,
-        in_flight::{Leased, Planned},
-        row_costs::RowKind,
-        work::{ReservedItem, Restore, ShardLease},
+        commit::{
+            disk_room::Need,
+            in_flight::{Leased, Planned},
+            row_costs::RowKind,
+        },
+        work::{ReservedItem, Restore, ShardLease, Turn},
     },
 };
 
@@ -24,12 +25,12 @@ pub(super) fn add_leases(builder: &mut BatchBuilder<'_>, most: usize) {
     }
     let mut first = true;
     let price = builder.prices.of(RowKind::Lease);
-    builder.shard.leasing.begin(builder.left(most) / price);
+    builder.shard.intake.leasing.begin(builder.left(most) / price);
     while builder.spent < most {
         let room = builder.left(most);
         let long = first && (!builder.is_bisecting() || builder.rows == 0);
         let fits = |part: &ShardLease| long || part.items.len() * price <= room;
-        let Some(Turn { work: part, .. }) = builder.shard.leasing.pop(fits) else { break };
+        let Some(Turn { work: part, .. }) = builder.shard.intake.leasing.pop(fits) else { break };
         first = false;
         let leased: Vec<Leased> = part.items.iter().map(|reserved| begin(builder, &part, reserved)).collect();
         if part.has_at_most_once() && !leased.iter().any(|leased| matches!(leased, Leased::Consumed)) {
@@ -78,9 +79,9 @@ pub(super) fn add_restores(builder: &mut BatchBuilder<'_>, most: usize) {
     if builder.allowed < Need::Items {
         return;
     }
-    builder.shard.restores.begin(builder.left(most) / builder.prices.of(RowKind::Item));
+    builder.shard.intake.restores.begin(builder.left(most) / builder.prices.of(RowKind::Item));
     while builder.spent < most {
-        let Some(Turn { work, .. }) = builder.shard.restores.pop(|_| true) else { break };
+        let Some(Turn { work, .. }) = builder.shard.intake.restores.pop(|_| true) else { break };
         let Restore { reserved, .. } = work;
         let Some(body) = reserved.item.body.clone() else {
             broken("an item that was delivered has its body");
@@ -108,11 +109,11 @@ pub(super) fn compact(builder: &mut BatchBuilder<'_>) {
     if builder.rows == 0 || builder.allowed < Need::Rows || !builder.may_do_upkeep() {
         return;
     }
-    let Some(row) = builder.shard.leases.sparse() else { return };
+    let Some(row) = builder.shard.contents.leases.sparse() else { return };
     let open = row.entries.iter().zip(&row.open).filter(|(_, open)| **open).map(|(lease, _)| lease);
     let moving: Vec<Seq> = open.map(|lease| lease.seq).filter(|seq| !builder.claims.contains(*seq)).collect();
     for seq in moving {
-        let leases = &builder.shard.leases;
+        let leases = &builder.shard.contents.leases;
         let Some((position, lease)) = leases.find(seq).map(|found| (found.0, leases.as_of_now(found))) else {
             broken("an open delivery has its position");
             continue;

@@ -1,7 +1,8 @@
 //! Builds a shard's next batch, and applies or undoes it once it is resolved.
 //!
 //! Building changes nothing that the shard is known to hold: what the batch will change is noted in
-//! [`InFlight`](super::in_flight::InFlight). No two things in one batch touch one item; the second one waits.
+//! [`InFlight`](super::commit::in_flight::InFlight). No two things in one batch touch one item; the second
+//! one waits.
 
 pub(crate) mod apply;
 mod builder;
@@ -53,17 +54,17 @@ impl OwnedShard {
     /// Builds the next batch, if anything waits: each class of work has its share, and inside a class the
     /// tenants take turns. No batch is in flight.
     pub fn build(&mut self, context: BuildContext<'_>) -> Built {
-        debug_assert!(self.in_flight.is_none(), "one batch is in flight at a time");
+        debug_assert!(self.commit.in_flight.is_none(), "one batch is in flight at a time");
         let BuildContext { moment, rng, topics_of, topics_left, waiting, set } = context;
-        let moment = self.time.moment(moment);
+        let moment = self.tenure.time.moment(moment);
         self.note_company(moment);
         self.note_numbers();
-        let Some(allowed) = self.disk.allowed(moment.at) else {
-            self.disk.set_barren(moment.at);
+        let Some(allowed) = self.commit.disk.allowed(moment.at) else {
+            self.commit.disk.set_barren(moment.at);
             return Built::nothing();
         };
         let mut builder = BatchBuilder::new(self, moment, allowed, rng, topics_left, set);
-        if std::mem::take(&mut builder.shard.probe) {
+        if std::mem::take(&mut builder.shard.commit.probe) {
             return builder.finish_probe();
         }
         if builder.record_topology() {
@@ -95,7 +96,7 @@ impl OwnedShard {
         sweep::drop_idle_topics(&mut builder);
         let built = builder.finish(handed_off);
         if built.batch.is_none() {
-            self.disk.set_barren(moment.at);
+            self.commit.disk.set_barren(moment.at);
         }
         self.debug_check();
         built

@@ -11,11 +11,12 @@ use crate::{
     api::{ItemUpdate, OperationItems, takes_unreadable},
     planted::{Bug, on},
     shard::{
-        disk_room::Need,
-        in_flight::{OperationEffect, PlannedOperation},
-        ready::item::ReadyItem,
-        row_costs::RowKind,
-        work::{OperationItem, OperationPage, Place, SettleKind, SettleRequest},
+        commit::{
+            disk_room::Need,
+            in_flight::{OperationEffect, PlannedOperation},
+            row_costs::RowKind,
+        },
+        work::{OperationItem, OperationPage, Place, ReadyItem, SettleKind, SettleRequest},
     },
 };
 
@@ -43,7 +44,7 @@ fn need(kind: OperationKind) -> Need {
 /// How much of the batch the page that waits wants: a quarter at most. Nothing, if there is no room for it
 /// on the disk. The page of an operation that has ended is dropped: no row shall be kept for it.
 pub(super) fn wanted(builder: &mut BatchBuilder<'_>) -> usize {
-    let operations = &mut builder.shard.operations;
+    let operations = &mut builder.shard.upkeep.operations;
     let Some(id) = operations.page_of() else { return 0 };
     let Some(part) = operations.get(id).filter(|part| part.is_open()) else {
         operations.drop_page();
@@ -66,18 +67,18 @@ pub(super) fn add_page(builder: &mut BatchBuilder<'_>, share: usize, topics_of: 
     if builder.is_bisecting() && builder.rows > 0 || rows == 0 {
         return;
     }
-    let Some(page) = builder.shard.operations.take_page() else { return };
+    let Some(page) = builder.shard.upkeep.operations.take_page() else { return };
     if builder.batch.operations.iter().any(|row| row.spec.id == page.id) {
         // It is wished otherwise by this batch.
-        return builder.shard.operations.put_back(page);
+        return builder.shard.upkeep.operations.put_back(page);
     }
-    let Some(part) = builder.shard.operations.get(page.id).filter(|part| part.is_open()) else {
-        return builder.shard.operations.drop_page();
+    let Some(part) = builder.shard.upkeep.operations.get(page.id).filter(|part| part.is_open()) else {
+        return builder.shard.upkeep.operations.drop_page();
     };
     let (spec, before) = (part.row.spec.clone(), part.row.progress);
     let is_understood = part.filter.is_some();
     if builder.allowed < need(spec.kind) {
-        return builder.shard.operations.put_back(page);
+        return builder.shard.upkeep.operations.put_back(page);
     }
     // No more at once than it may in a second.
     let of_second = (spec.wish.rate / spec.wish.active.max(1)).max(1) as usize;
@@ -146,7 +147,7 @@ impl Step<'_> {
             if changed == rows || self.progress.changed >= self.limit {
                 return at;
             }
-            let Some(part) = builder.shard.operations.get(page.id) else { return at };
+            let Some(part) = builder.shard.upkeep.operations.get(page.id) else { return at };
             let Some(filter) = &part.filter else { return at };
             if self.is_passed_over(item) {
                 continue;
@@ -197,8 +198,8 @@ impl Step<'_> {
         let seq = item.key.seq;
         let shard = &builder.shard;
         if builder.claims.contains(seq)
-            || shard.operations.is_invalidated(seq)
-            || shard.reserved.contains(&seq)
+            || shard.upkeep.operations.is_invalidated(seq)
+            || shard.contents.reserved.contains(&seq)
         {
             return Done::Skipped;
         }
@@ -207,7 +208,7 @@ impl Step<'_> {
                 self.purge(builder, item, true)
             }
             (OperationKind::Purge | OperationKind::Cancel, Place::Ready) => {
-                match shard.leases.get(seq).map(LeaseEntry::delivery) {
+                match shard.contents.leases.get(seq).map(LeaseEntry::delivery) {
                     None => self.purge(builder, item, false),
                     Some(_) if !self.takes_leased() => Done::Skipped,
                     Some(_) if self.is_lease_spared() => self.purge(builder, item, false),
@@ -325,14 +326,15 @@ pub(super) fn take_out(
     } else {
         builder.count(item.topic, -1, 0, 0);
     }
-    let windowed = builder.shard.topics.with_window(item.topic, |window| window.remove(item.key));
+    let windowed = builder.shard.contents.topics.with_window(item.topic, |window| window.remove(item.key));
     OperationEffect::Purged(item.topic, item.key, windowed.flatten())
 }
 
 /// A delivery ends, if it is still the one that was seen.
 fn end_lease(builder: &mut BatchBuilder<'_>, item: &OperationItem, delivery: u32, kind: SettleKind) -> Done {
     let seq = item.key.seq;
-    let Some(lease) = builder.shard.leases.get(seq).filter(|lease| lease.delivery() == delivery) else {
+    let Some(lease) = builder.shard.contents.leases.get(seq).filter(|lease| lease.delivery() == delivery)
+    else {
         return Done::Skipped;
     };
     let (topic, nonce) = (lease.topic, lease.nonce);

@@ -11,12 +11,16 @@ use super::builder::BatchBuilder;
 use crate::{
     api::RETRY_AFTER,
     shard::{
-        TopicTotals,
-        disk_room::Need,
-        in_flight::{Planned, PlannedOrder},
-        open_operations::{HOME_BOUNDS, OpenParts, SHARD_BOUNDS},
-        operations::OPEN_TENANT_MAX,
-        row_costs::RowKind,
+        commit::{
+            disk_room::Need,
+            in_flight::{Planned, PlannedOrder},
+            row_costs::RowKind,
+        },
+        contents::topics::figures::TopicTotals,
+        upkeep::operation::{
+            bounds::{HOME_BOUNDS, OpenParts, SHARD_BOUNDS},
+            operations::OPEN_TENANT_MAX,
+        },
     },
 };
 
@@ -26,14 +30,14 @@ pub(super) fn add_orders(builder: &mut BatchBuilder<'_>) {
         return;
     }
     let mut ids: Vec<OperationId> = Vec::new();
-    while let Some(request) = builder.shard.operations.next_order() {
+    while let Some(request) = builder.shard.upkeep.operations.next_order() {
         let id = request.order.id();
         if ids.contains(&id) || builder.is_bisecting() && builder.rows > 0 {
-            return builder.shard.operations.put_order_back(request);
+            return builder.shard.upkeep.operations.put_order_back(request);
         }
         ids.push(id);
         let result = match &request.order {
-            _ if builder.shard.operations.is_unreadable(id) => Err(unreadable(builder, id)),
+            _ if builder.shard.upkeep.operations.is_unreadable(id) => Err(unreadable(builder, id)),
             OperationOrder::Begin(spec) => begin(builder, spec),
             OperationOrder::Follow(spec) => follow(builder, spec),
             OperationOrder::Change { id, namespace, change } => change_one(builder, *id, namespace, *change),
@@ -55,7 +59,7 @@ fn unreadable(builder: &BatchBuilder<'_>, id: OperationId) -> Refusal {
 
 /// A part is stored, and others of its tenant that ended long ago are forgotten.
 fn write(builder: &mut BatchBuilder<'_>, row: OperationRow) {
-    let outdated = builder.shard.operations.outdated(&row.spec.namespace, builder.moment.now);
+    let outdated = builder.shard.upkeep.operations.outdated(&row.spec.namespace, builder.moment.now);
     let deletes = &mut builder.batch.operation_deletes;
     for id in outdated.into_iter().filter(|id| *id != row.spec.id) {
         if !deletes.contains(&id) && !builder.batch.operations.iter().any(|other| other.spec.id == id) {
@@ -68,12 +72,12 @@ fn write(builder: &mut BatchBuilder<'_>, row: OperationRow) {
 
 /// The parts that have not ended, stored or in this batch.
 fn open_beside(builder: &BatchBuilder<'_>, spec: &OperationSpec) -> OpenParts {
-    OpenParts::beside(spec, builder.shard.operations.open().chain(&builder.batch.operations))
+    OpenParts::beside(spec, builder.shard.upkeep.operations.open().chain(&builder.batch.operations))
 }
 
 /// It begins in its home shard. Repeated, it is left as it is.
 fn begin(builder: &mut BatchBuilder<'_>, spec: &OperationSpec) -> Result<OperationRow, Refusal> {
-    if let Some(part) = builder.shard.operations.get(spec.id) {
+    if let Some(part) = builder.shard.upkeep.operations.get(spec.id) {
         let row = &part.row;
         if row.spec.namespace != spec.namespace || !row.spec.is_same_request(spec) {
             let message = "the request id was used for another operation";
@@ -92,7 +96,7 @@ fn begin(builder: &mut BatchBuilder<'_>, spec: &OperationSpec) -> Result<Operati
 
 /// The shard does its part as the home shard wishes it. What is older than what it knows changes nothing.
 fn follow(builder: &mut BatchBuilder<'_>, spec: &OperationSpec) -> Result<OperationRow, Refusal> {
-    let Some(part) = builder.shard.operations.get(spec.id) else {
+    let Some(part) = builder.shard.upkeep.operations.get(spec.id) else {
         let open = open_beside(builder, spec);
         if let Some(full) = open.full(spec, &SHARD_BOUNDS) {
             let message = format!("{full} have not ended in this shard, which is the limit");
@@ -114,7 +118,7 @@ fn change_one(
     namespace: &str,
     change: OperationChange,
 ) -> Result<OperationRow, Refusal> {
-    let part = builder.shard.operations.get(id).filter(|part| part.row.spec.namespace == namespace);
+    let part = builder.shard.upkeep.operations.get(id).filter(|part| part.row.spec.namespace == namespace);
     let Some(part) = part.filter(|part| part.row.spec.home == builder.shard.id) else {
         return Err(Refusal::new(Reason::OperationNotFound, format!("there is no operation {id}")));
     };

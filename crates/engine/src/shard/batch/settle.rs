@@ -15,12 +15,12 @@ use crate::{
     api::{NackAction, Settlement},
     planted::{Bug, on},
     shard::{
-        disk_room::Need,
-        fair_queue::Turn,
-        in_flight::{Planned, PlannedSettle, SettleEffect},
-        ready::item::ReadyItem,
-        row_costs::RowKind,
-        work::{DeliveryEnd, SettleKind, SettleRequest},
+        commit::{
+            disk_room::Need,
+            in_flight::{Planned, PlannedSettle, SettleEffect},
+            row_costs::RowKind,
+        },
+        work::{DeliveryEnd, ReadyItem, SettleKind, SettleRequest, Turn},
     },
 };
 
@@ -31,9 +31,9 @@ const TIMEOUTS_MAX: usize = 250;
 pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, most: usize) {
     let mut deferred = Vec::new();
     let dearest = builder.prices.of_settlement();
-    builder.shard.settles.begin(builder.left(most) / dearest);
+    builder.shard.intake.settles.begin(builder.left(most) / dearest);
     while builder.spent < most {
-        let Some(Turn { work: request, .. }) = builder.shard.settles.pop(|_| true) else { break };
+        let Some(Turn { work: request, .. }) = builder.shard.intake.settles.pop(|_| true) else { break };
         let held_back = builder.allowed < Need::Items && need_of(builder, &request) > builder.allowed;
         if held_back {
             deferred.push(request);
@@ -44,7 +44,7 @@ pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, most: usize) {
         }
     }
     for request in deferred.into_iter().rev() {
-        builder.shard.settles.unpop(request);
+        builder.shard.intake.settles.unpop(request);
     }
 }
 
@@ -74,15 +74,17 @@ fn repeat(builder: &mut BatchBuilder<'_>, request: SettleRequest) -> Option<Sett
 /// How many leases the batch may end because they timed out.
 pub(super) fn timeouts_due(builder: &BatchBuilder<'_>) -> usize {
     let shard = &builder.shard;
-    if builder.moment.at < shard.timeouts_after || builder.allowed < Need::Rows {
+    if builder.moment.at < shard.commit.timeouts_after || builder.allowed < Need::Rows {
         return 0;
     }
-    shard.leases.timed_out(builder.moment.now).take(TIMEOUTS_MAX).count()
+    shard.contents.leases.timed_out(builder.moment.now).take(TIMEOUTS_MAX).count()
 }
 
 /// How much room on the disk a settlement needs.
 fn need_of(builder: &BatchBuilder<'_>, request: &SettleRequest) -> Need {
-    let Some(lease) = builder.shard.leases.get(request.receipt.item.seq) else { return Need::Nothing };
+    let Some(lease) = builder.shard.contents.leases.get(request.receipt.item.seq) else {
+        return Need::Nothing;
+    };
     match request.kind {
         SettleKind::Ack | SettleKind::Purge | SettleKind::Cancel => Need::Nothing,
         SettleKind::Extend { .. } | SettleKind::Reset => Need::Rows,
@@ -112,10 +114,11 @@ pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>, most: usize) {
         return;
     }
     // A receipt that is over, or made up, holds up nothing.
-    let settles = builder.shard.settles.iter().filter(|request| builder.shard.is_open(&request.receipt));
+    let settles =
+        builder.shard.intake.settles.iter().filter(|request| builder.shard.is_open(&request.receipt));
     let waiting: FxHashSet<Seq> = settles.map(|request| request.receipt.item.seq).collect();
     let shard = builder.shard.id;
-    let timed_out: Vec<SettleRequest> = (builder.shard.leases.timed_out(builder.moment.now))
+    let timed_out: Vec<SettleRequest> = (builder.shard.contents.leases.timed_out(builder.moment.now))
         .filter(|lease| !builder.claims.contains(lease.seq) && !waiting.contains(&lease.seq))
         .filter(|lease| need_of_failure(failed(builder, lease, lease.deadline, None).0) <= builder.allowed)
         .take(room)
@@ -138,9 +141,9 @@ pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>, most: usize) {
 /// Adds one end or extension of a delivery, if that is still open.
 pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
     let receipt = request.receipt;
-    let leases = &builder.shard.leases;
+    let leases = &builder.shard.contents.leases;
     // The node that took the call has compared the namespace with the receipt's. Here it is the item's own.
-    let topics = &builder.shard.topics;
+    let topics = &builder.shard.contents.topics;
     let is_own = |lease: &LeaseEntry| {
         topics.get(lease.topic).is_none_or(|topic| topic.name.namespace == request.namespace)
     };

@@ -5,7 +5,7 @@
 //! batch nearly to itself, and the next such call waits until the enqueues' shares have paid for it.
 
 use super::{builder::BatchBuilder, change, enqueue, operation, settle};
-use crate::shard::{OwnedShard, row_costs::RowKind};
+use crate::shard::commit::row_costs::RowKind;
 
 /// A class of work, in the order in which they are added to a batch. A sweep's page, changes of single items
 /// and an operation's page are the last: the sweep's is not cut, so the others leave room for it.
@@ -48,29 +48,29 @@ impl Shares {
     pub fn of(builder: &mut BatchBuilder<'_>) -> Self {
         let operation = operation::wanted(builder);
         let (shard, prices) = (&builder.shard, builder.prices);
-        let sweep = shard.sweeps.page_sweep().map_or(RowKind::Other, RowKind::of_sweep);
+        let sweep = shard.upkeep.sweeps.page_sweep().map_or(RowKind::Other, RowKind::of_sweep);
         // Of what may cost more or less: as if all of it were of the dearest kind. What is not used goes to
         // the others.
         let wanted = [
-            shard.settles.sum().rows * prices.of_settlement(),
+            shard.intake.settles.sum().rows * prices.of_settlement(),
             settle::timeouts_due(builder) * prices.of(RowKind::Return),
-            shard.restores.sum().rows * prices.of(RowKind::Item),
-            shard.leasing.sum().rows * prices.of(RowKind::Lease),
-            enqueue::price_at_most(&prices, shard.enqueues.sum()),
-            shard.sweeps.page_rows() * prices.of(sweep),
+            shard.intake.restores.sum().rows * prices.of(RowKind::Item),
+            shard.intake.leasing.sum().rows * prices.of(RowKind::Lease),
+            enqueue::price_at_most(&prices, shard.intake.enqueues.sum()),
+            shard.upkeep.sweeps.page_rows() * prices.of(sweep),
             change::wanted(builder),
             operation,
         ];
         // Where not every class has a row, they take turns from batch to batch.
         let first = (builder.batch.number % TURNS) as usize % CLASSES;
         let rows = builder.left(builder.rows_max);
-        let weights = if shard.enqueues.tenants() > 1 { EVEN } else { DRAINING };
+        let weights = if shard.intake.enqueues.tenants() > 1 { EVEN } else { DRAINING };
         let shares = split(rows, wanted, weights, first);
         let mine = shares[Class::Enqueue as usize];
         let dearest = prices.of(RowKind::Item) + prices.of_new_topic();
-        builder.shard.enqueues.begin(mine / dearest);
+        builder.shard.intake.enqueues.begin(mine / dearest);
         let long = enqueue::price_of_first_call(builder);
-        let OwnedShard { long_calls_owe, .. } = &mut *builder.shard;
+        let long_calls_owe = &mut builder.shard.commit.long_calls_owe;
         let paid = *long_calls_owe == 0 || shares.iter().sum::<usize>() == mine;
         *long_calls_owe = long_calls_owe.saturating_sub(mine);
         if long <= mine || !paid {
@@ -80,7 +80,7 @@ impl Shares {
             // A bad row is searched. The call goes once it is alone.
             return Self { parts: shares, long_call: true };
         }
-        builder.shard.long_calls_owe = long;
+        builder.shard.commit.long_calls_owe = long;
         let rest = rows.saturating_sub(long).max(rows / 8).max(CLASSES);
         Self { parts: split(rest, wanted, weights, first), long_call: true }
     }

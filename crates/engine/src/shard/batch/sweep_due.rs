@@ -12,12 +12,12 @@ pub(super) fn promote(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageS
     let mut room = builder.page_rows_max();
     for row in &page.rows {
         let seq = row.seq;
-        if builder.shard.sweeps.due.is_parked(seq) {
+        if builder.shard.upkeep.sweeps.due.is_parked(seq) {
             share.park(row.at);
             continue;
         }
         // An operation may have removed the item since.
-        let changed = builder.shard.sweeps.due.is_invalidated(seq) || builder.claims.contains(seq);
+        let changed = builder.shard.upkeep.sweeps.due.is_invalidated(seq) || builder.claims.contains(seq);
         if room == 0 || changed {
             share.leave(row.at);
             continue;
@@ -26,7 +26,7 @@ pub(super) fn promote(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageS
         share.done.push(true);
         builder.claims.insert(seq);
         // Its delay began before the time stepped.
-        if let Some(to) = builder.shard.spans.moved(row).filter(|due| *due > builder.moment.now) {
+        if let Some(to) = builder.shard.tenure.spans.moved(row).filter(|due| *due > builder.moment.now) {
             builder.batch.put_offs.push(PutOff { seq, from: row.at, to });
             builder.added.add(Sweep::Due, to);
             continue;

@@ -17,13 +17,13 @@ pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
     for row in &page.rows {
         let seq = row.seq;
         let shard = &builder.shard;
-        if shard.sweeps.expiry.is_parked(seq) {
+        if shard.upkeep.sweeps.expiry.is_parked(seq) {
             share.park(row.at);
             continue;
         }
-        let elsewhere = shard.sweeps.expiry.is_invalidated(seq)
+        let elsewhere = shard.upkeep.sweeps.expiry.is_invalidated(seq)
             || builder.claims.contains(seq)
-            || shard.reserved.contains(&seq);
+            || shard.contents.reserved.contains(&seq);
         if elsewhere || room == 0 {
             share.leave(row.at);
             continue;
@@ -31,7 +31,7 @@ pub(super) fn expire(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
         room -= 1;
         share.done.push(true);
         builder.batch.expiry_deletes.push(DueKey { at: row.at, seq });
-        if shard.leases.get(seq).is_some() {
+        if shard.contents.leases.get(seq).is_some() {
             continue;
         }
         builder.batch.deletes.push(seq);

@@ -3,7 +3,7 @@
 use forebay_store::{DueItem, Sweep};
 
 use super::{builder::BatchBuilder, page_share::PageShare};
-use crate::shard::{disk_room::Need, work::SweepPage};
+use crate::shard::{commit::disk_room::Need, work::SweepPage};
 
 /// Puts a page into the batch, but for dead letters that can't be changed.
 ///
@@ -14,14 +14,14 @@ pub(super) fn delete(builder: &mut BatchBuilder<'_>, page: &SweepPage) -> PageSh
     let mut room = builder.page_rows_max();
     for row in &page.rows {
         let DueItem::DeadLetter { name, died_at } = &row.item else { continue };
-        if builder.shard.sweeps.retention.is_parked(row.seq) {
+        if builder.shard.upkeep.sweeps.retention.is_parked(row.seq) {
             share.park(row.at);
             continue;
         }
         let end = builder.dead_letter_end(name, *died_at);
         let is_over = end <= builder.moment.now;
         // An operation may have made it an item again, or deleted it.
-        let changed = builder.shard.sweeps.retention.is_invalidated(row.seq);
+        let changed = builder.shard.upkeep.sweeps.retention.is_invalidated(row.seq);
         // To keep one is to change its row. Deletions free room on a full disk.
         if room == 0 || changed || !is_over && builder.allowed < Need::Rows {
             share.leave(row.at);

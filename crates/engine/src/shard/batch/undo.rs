@@ -8,10 +8,13 @@ use crate::{
     api::RETRY_AFTER,
     planted::{Bug, on},
     shard::{
-        OwnedShard, budget,
-        disk_room::Need,
-        in_flight::{
-            InFlight, OperationEffect, Planned, PlannedChange, PlannedOperation, PlannedPage, PlannedSettle,
+        OwnedShard,
+        commit::{
+            disk_room::{Need, disk_full},
+            in_flight::{
+                InFlight, OperationEffect, Planned, PlannedChange, PlannedOperation, PlannedPage,
+                PlannedSettle,
+            },
         },
         work::{NOBODY, SettleKind, ShardEnqueue},
     },
@@ -53,9 +56,9 @@ impl OwnedShard {
     }
 
     fn row_refused(&mut self, why: &str, bad: &[Seq], refusal: Refusal, at: Monotonic) -> Option<Undone> {
-        let mut batch = self.in_flight.take()?;
+        let mut batch = self.commit.in_flight.take()?;
         // The server answers: this is no outage.
-        self.stalled_since = None;
+        self.commit.stalled_since = None;
         let (id, rows) = (self.id, batch.rows);
         tracing::warn!(
             shard.id = id.0,
@@ -77,12 +80,12 @@ impl OwnedShard {
         }
         if !alone && !on(Bug::PoisonFailsAll) {
             // A batch may be longer than it was to be: what is not cut.
-            let rows = self.rows_max.map_or(rows, |most| most.min(rows));
-            self.rows_max = Some((rows / 2).max(1));
+            let rows = self.commit.rows_max.map_or(rows, |most| most.min(rows));
+            self.commit.rows_max = Some((rows / 2).max(1));
             let handoffs_cancelled = self.requeue(batch);
             return Some(self.undone(handoffs_cancelled, Vec::new(), refusal));
         }
-        self.rows_max = None;
+        self.commit.rows_max = None;
         if let Some(page) = batch.page {
             self.park_row(&page, why, at);
         }
@@ -96,8 +99,8 @@ impl OwnedShard {
     /// A batch with upkeep can't be stored. What waits is not held up by that.
     fn leave_out_upkeep(&mut self, batch: &InFlight, why: &str, at: Monotonic) {
         match batch.topology {
-            Some(_) => self.topology_after = at.plus(UPKEEP_PAUSE),
-            None => self.upkeep_after = at.plus(UPKEEP_PAUSE),
+            Some(_) => self.upkeep.topology_after = at.plus(UPKEEP_PAUSE),
+            None => self.upkeep.not_before = at.plus(UPKEEP_PAUSE),
         }
         if batch.is_upkeep() {
             let id = self.id;
@@ -116,7 +119,7 @@ impl OwnedShard {
         if let Some(seq) = bad {
             self.log_left_alone(seq, why);
         }
-        self.sweeps.park(sweep, bad, at);
+        self.upkeep.sweeps.park(sweep, bad, at);
     }
 
     /// The only item of an operation's page that the batch changed can't be.
@@ -135,7 +138,7 @@ impl OwnedShard {
             self.log_left_alone(seq, why);
         }
         let page = self.undo_operation(operation);
-        self.operations.park(page.id, changed);
+        self.upkeep.operations.park(page.id, changed);
     }
 
     /// Something that nobody waits for can't be stored.
@@ -153,7 +156,7 @@ impl OwnedShard {
                 // The request of a caller that waits no more has no say in when the lease ends.
                 if matches!(settle.request.kind, SettleKind::LeaseTimeout) {
                     let deadline = settle.lease.deadline.plus(PARKED_LEASE);
-                    self.leases.postpone(settle.lease.seq, deadline);
+                    self.contents.leases.postpone(settle.lease.seq, deadline);
                 }
             }
             _ => {}
@@ -174,9 +177,9 @@ impl OwnedShard {
     /// The disk is full: enqueues are refused, leases too where not even these have room. The rest of what
     /// needs room is held back for a while.
     pub fn disk_full(&mut self, at: Monotonic) -> Option<Undone> {
-        let mut batch = self.in_flight.take()?;
-        let (is_new, until) = self.disk.full(batch.need, at);
-        self.budget.set_disk_full(until);
+        let mut batch = self.commit.in_flight.take()?;
+        let (is_new, until) = self.commit.disk.full(batch.need, at);
+        self.intake.budget.set_disk_full(until);
         metrics::counter!("forebay_disk_full_batches_total").increment(1);
         if is_new {
             let id = self.id;
@@ -194,12 +197,12 @@ impl OwnedShard {
             });
         batch.planned = rest;
         let handoffs_cancelled = self.requeue(batch);
-        if self.settles.is_empty() {
-            self.stalled_since = None;
+        if self.intake.settles.is_empty() {
+            self.commit.stalled_since = None;
         }
-        let refused_waiting = self.enqueues.drain();
+        let refused_waiting = self.intake.enqueues.drain();
         refused_waiting.iter().for_each(|part| self.free(part));
-        let mut undone = self.undone(handoffs_cancelled, refused, budget::disk_full(self.id));
+        let mut undone = self.undone(handoffs_cancelled, refused, disk_full(self.id));
         undone.refused_waiting = refused_waiting;
         Some(undone)
     }
@@ -225,8 +228,8 @@ impl OwnedShard {
                 }
             }
         }
-        self.topics.void_reads();
-        self.changes.void_reads();
+        self.contents.topics.void_reads();
+        self.intake.changes.void_reads();
         let fetched = self.apply_prefetches();
         self.debug_check();
         Undone { handoffs_cancelled, refused, refused_waiting: Vec::new(), refusal, fetched }
@@ -237,43 +240,55 @@ impl OwnedShard {
     fn requeue(&mut self, batch: InFlight) -> Vec<u64> {
         let mut handoffs = Vec::new();
         if on(Bug::UndoneCounted) {
-            self.topics.apply_tallies(&batch.tallies, batch.marks.time);
+            self.contents.topics.apply_tallies(&batch.tallies, batch.marks.time);
         }
-        self.topics.forgotten.undo(batch.forgotten);
+        self.contents.topics.forgotten.undo(batch.forgotten);
         for planned in batch.planned.into_iter().rev() {
             match planned {
-                Planned::Enqueue { part, .. } => self.enqueues.put_back(part),
+                Planned::Enqueue { part, .. } => self.intake.enqueues.put_back(part),
                 Planned::Lease { part, .. } if part.poll == NOBODY => self.unreserve(part.items),
-                Planned::Lease { part, .. } => self.leasing.put_back(part),
+                Planned::Lease { part, .. } => self.intake.leasing.put_back(part),
                 // Leases that timed out are found again by themselves, and so is what an operation does.
                 Planned::Settle(settle) if settle.request.kind.is_found_again() => {}
                 Planned::Settle(settle) => {
                     let PlannedSettle { request, repeats, .. } = *settle;
-                    repeats.into_iter().rev().for_each(|request| self.settles.put_back(request));
-                    self.settles.put_back(request);
+                    repeats.into_iter().rev().for_each(|request| self.intake.settles.put_back(request));
+                    self.intake.settles.put_back(request);
                 }
-                Planned::Restore(reserved) => self.restores.put_back(self.restore_of(*reserved)),
+                Planned::Restore(reserved) => self.intake.restores.put_back(self.restore_of(*reserved)),
                 Planned::HandOff { part, .. } => handoffs.push(part.poll),
                 Planned::MoveLease(_) => {}
-                Planned::Order(order) => self.operations.put_order_back(order.request),
+                Planned::Order(order) => self.upkeep.operations.put_order_back(order.request),
                 Planned::Change(change) => {
                     let PlannedChange { request, effect, .. } = *change;
                     effect.into_iter().for_each(|effect| self.undo_effect(effect));
-                    self.changes.again(request);
+                    self.intake.changes.again(request);
                 }
             }
         }
         self.put_back_page(batch.page);
         if let Some(operation) = batch.operation {
             let page = self.undo_operation(operation);
-            self.operations.put_back(page);
+            self.upkeep.operations.put_back(page);
         }
         handoffs
     }
 
     fn put_back_page(&mut self, page: Option<PlannedPage>) {
         if let Some(PlannedPage { page, .. }) = page {
-            self.sweeps.put_back(page);
+            self.upkeep.sweeps.put_back(page);
+        }
+    }
+
+    /// It did not happen.
+    pub(in crate::shard) fn undo_effect(&mut self, effect: OperationEffect) {
+        let (topic, key, windowed) = match effect {
+            OperationEffect::Purged(topic, key, windowed) => (topic, key, windowed),
+            OperationEffect::Updated(updated) => (updated.topic, updated.before, updated.windowed),
+            OperationEffect::DeadLetterGone(_) | OperationEffect::Redriven(..) => return,
+        };
+        if let Some(item) = windowed {
+            self.contents.topics.with_window(topic, |window| window.add(key, item));
         }
     }
 }

@@ -9,12 +9,12 @@ use crate::{
     api::{ItemState, ItemUpdate},
     planted::{Bug, on},
     shard::{
-        budget,
-        disk_room::Need,
-        in_flight::{OperationEffect, Planned, PlannedChange, UpdatedItem},
-        ready::item::ReadyItem,
-        row_costs::RowKind,
-        work::{ChangeRequest, FoundItem, OperationItem, Place},
+        commit::{
+            disk_room::{Need, disk_full},
+            in_flight::{OperationEffect, Planned, PlannedChange, UpdatedItem},
+            row_costs::RowKind,
+        },
+        work::{ChangeRequest, FoundItem, OperationItem, Place, ReadyItem},
     },
 };
 
@@ -78,7 +78,7 @@ fn refused(builder: &BatchBuilder<'_>, request: &ChangeRequest, found: &FoundIte
         return Some(Refusal::new(Reason::ItemUnreadable, message));
     }
     let has_room = builder.allowed >= Need::Rows || request.dry_run;
-    (!has_room).then(|| budget::disk_full(builder.shard.id))
+    (!has_room).then(|| disk_full(builder.shard.id))
 }
 
 /// Where the item is to be. It must be due before it expires, where one of the two times is given.
@@ -170,7 +170,7 @@ pub(super) fn write(
         expires,
         is_operated: mark.is_some(),
     });
-    let windowed = builder.shard.topics.with_window(topic, |window| window.remove(before)).flatten();
+    let windowed = builder.shard.contents.topics.with_window(topic, |window| window.remove(before)).flatten();
     let ready = (!is_scheduled).then_some((target.key, ReadyItem { attributes, bytes, body: None }));
     OperationEffect::Updated(Box::new(UpdatedItem { topic, before, windowed, ready }))
 }

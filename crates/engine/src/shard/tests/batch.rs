@@ -9,7 +9,7 @@ use crate::shard::work::NextRecord;
 
 /// The work of a batch, in a word each.
 fn words(shard: &OwnedShard) -> Vec<&'static str> {
-    let planned = &shard.in_flight.as_ref().unwrap().planned;
+    let planned = &shard.commit.in_flight.as_ref().unwrap().planned;
     let word = |planned: &Planned| match planned {
         Planned::Enqueue { .. } => "enqueue",
         Planned::Lease { .. } => "lease",
@@ -68,7 +68,7 @@ fn building_changes_nothing_that_the_shard_is_known_to_hold() {
     let mut shard = shard();
     put(&mut shard, part(1, items(3)));
     build(&mut shard, 0);
-    assert_eq!((shard.topics.len(), shard.tenure.batch, shard.tenure.marks.seq), (0, 0, Seq(0)));
+    assert_eq!((shard.contents.topics.len(), shard.tenure.batch, shard.tenure.marks.seq), (0, 0, Seq(0)));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_batch_has_no_more_rows_than_allowed() {
     put(&mut shard, part(1, items(10)));
     let built = build(&mut shard, 0);
     assert_eq!((built.rows, built.batch.unwrap().inserts.len()), (4, 4));
-    assert_eq!(shard.enqueues.sum().rows, 6);
+    assert_eq!(shard.intake.enqueues.sum().rows, 6);
     commit(&mut shard, 0);
     assert_eq!(run(&mut shard, 0).0.inserts[0].key.seq, Seq(5), "the rest follows in order");
 }
@@ -114,7 +114,7 @@ fn an_item_with_an_ack_that_waits_does_not_time_out() {
         assert_eq!(batch.deletes.len(), acked);
         assert!(batch.requeues.iter().all(|requeue| requeue.seq > receipts[7].item.seq));
     }
-    assert!(shard.leases.next_deadline().is_none());
+    assert!(shard.contents.leases.next_deadline().is_none());
 }
 
 /// Stores and leases items of another tenant, whose first topic this is.
@@ -196,7 +196,7 @@ fn what_had_to_wait_goes_before_what_came_later() {
     }
     build(&mut shard, 1);
     nack(&mut shard, receipts[1], fail(5));
-    let waiting = shard.settles.iter().map(|request| match request.kind {
+    let waiting = shard.intake.settles.iter().map(|request| match request.kind {
         SettleKind::Nack { action, .. } => action,
         _ => panic!("{request:?}"),
     });

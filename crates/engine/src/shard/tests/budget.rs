@@ -7,7 +7,7 @@ use super::*;
 const KEY: [u8; 16] = [1; 16];
 
 fn held(shard: &OwnedShard) -> bool {
-    shard.keys.held(&[KEY]).is_some()
+    shard.intake.keys.held(&[KEY]).is_some()
 }
 
 fn keyed() -> AdmittedItem {
@@ -18,12 +18,12 @@ fn keyed() -> AdmittedItem {
 fn charges_and_keys_are_released_with_the_commit() {
     let mut shard = shard();
     put(&mut shard, part(1, vec![keyed(), item_of_bytes(1_000)]));
-    let charged = shard.budget.bytes();
+    let charged = shard.intake.budget.bytes();
     assert_eq!(charged, 1_000 + 2 * 129);
     build(&mut shard, 0);
-    assert_eq!((shard.budget.bytes(), held(&shard)), (charged, true));
+    assert_eq!((shard.intake.budget.bytes(), held(&shard)), (charged, true));
     commit(&mut shard, 0);
-    assert_eq!((shard.budget.bytes(), held(&shard)), (0, false));
+    assert_eq!((shard.intake.budget.bytes(), held(&shard)), (0, false));
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn those_that_wait_for_a_key_are_answered_with_the_commit_that_stores_it() {
         committed.duplicates.iter().map(|same| (same.call, same.index, same.seq)).collect();
     assert_eq!(answered, [(2, 0, Seq(1)), (3, 0, Seq(1))]);
     let rest = shard.next_resumed().unwrap();
-    assert_eq!((rest.call, rest.items.len(), shard.budget.bytes()), (2, 1, 129));
+    assert_eq!((rest.call, rest.items.len(), shard.intake.budget.bytes()), (2, 1, 129));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_call_that_is_cut_is_released_piece_by_piece() {
     let left: Vec<usize> = (0..3)
         .map(|_| {
             run(&mut shard, 0);
-            shard.budget.bytes()
+            shard.intake.budget.bytes()
         })
         .collect();
     assert_eq!(left, [3 * 129, 129, 0]);
@@ -63,7 +63,7 @@ fn what_is_refused_is_released() {
     put(&mut shard, part(1, vec![keyed()]));
     build(&mut shard, 0);
     shard.unstorable("too long", &[], at(0)).unwrap();
-    assert_eq!((shard.budget.bytes(), held(&shard)), (0, false));
+    assert_eq!((shard.intake.budget.bytes(), held(&shard)), (0, false));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn what_is_tried_again_stays_charged() {
     put(&mut shard, part(1, vec![keyed(), item(0)]));
     build(&mut shard, 0);
     shard.unstorable("too long", &[], at(0)).unwrap();
-    assert_eq!((shard.budget.bytes(), held(&shard)), (2 * 129, true));
+    assert_eq!((shard.intake.budget.bytes(), held(&shard)), (2 * 129, true));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_key_waits_while_another_enqueue_holds_it_or_waits_for_it() {
     let waits = ShardEnqueue { request: request(1), ..part(2, items(1)) };
     shard.charge(&waits.namespace, waits.charge());
     shard.wait_for_key(KEY, waits);
-    shard.keys.release(&[KEY]);
+    shard.intake.keys.release(&[KEY]);
     shard.wait_for_key(KEY, part(3, items(1)));
     assert_eq!(shard.key_to_wait_for(&[KEY], false), Some(KEY), "others came first");
     assert_eq!(shard.key_to_wait_for(&[KEY], true), None, "this one has waited");

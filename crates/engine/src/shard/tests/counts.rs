@@ -50,7 +50,7 @@ fn a_topic_is_folded_256_batches_after_its_first_delta() {
     assert_eq!((folded(&batch), batch.drop_deltas), (vec![(T, ready(257))], Some(0..257)));
     put(&mut shard, part(258, items(1)));
     assert_eq!(run(&mut shard, 0).0.drop_deltas, None, "it begins anew");
-    assert_eq!(shard.topics.get(T).unwrap().dirty_since, Some(258));
+    assert_eq!(shard.contents.topics.get(T).unwrap().dirty_since, Some(258));
     let mut later = (259..).map(|number| {
         put(&mut shard, part(number, items(1)));
         run(&mut shard, 0).0.drop_deltas
@@ -78,7 +78,7 @@ fn a_fold_that_did_not_happen_is_done_with_the_next_batch() {
     put(&mut shard, part(1, items(4)));
     assert_eq!(folded(&build(&mut shard, 0).batch.unwrap()), [(T, ready(5))]);
     shard.unstorable("too long", &[], at(0)).unwrap();
-    shard.upkeep_after = at(0); // the pause is over
+    shard.upkeep.not_before = at(0); // the pause is over
     assert_eq!(folded(&run(&mut shard, 0).0), [(T, ready(5))]);
 }
 
@@ -126,7 +126,7 @@ fn a_topic_that_has_been_empty_for_long_is_dropped() {
     assert_eq!(committed.dropped, [NamedTopic { id: T, name: TopicName::new("ns", "t") }]);
     assert_eq!(shard.topics().count(), 0);
     assert_eq!(store(&mut shard, 1_000, items(1)).len(), 1, "it comes back under another number");
-    assert!(shard.topics.get(TopicId(2)).is_some());
+    assert!(shard.contents.topics.get(TopicId(2)).is_some());
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_topic_is_dropped_after_a_batch_that_did_not_happen() {
         let undone =
             if disk_full { shard.disk_full(at(1_000)) } else { shard.unstorable("too long", &[], at(0)) };
         assert!(undone.is_some());
-        shard.upkeep_after = at(0); // the pause is over
+        shard.upkeep.not_before = at(0); // the pause is over
         assert_eq!(run(&mut shard, 1_000).0.drop_topics, [T]);
     }
 }
@@ -172,14 +172,18 @@ fn a_topic_is_dropped_after_a_batch_that_did_not_happen() {
 fn an_idle_topic_whose_window_is_being_read_is_dropped_once_the_read_ended() {
     let mut shard = shard_with_topics(1, 1);
     fetch(&mut shard, T, 1);
-    shard.topics.count(T, &ready(-1), at(0));
+    shard.contents.topics.count(T, &ready(-1), at(0));
     let hour = 3_600_000;
     assert!(build(&mut shard, hour).batch.is_none());
-    assert_eq!(shard.topics.next_unused(), None, "nothing wakes the shard for what can't be dropped yet");
+    assert_eq!(
+        shard.contents.topics.next_unused(),
+        None,
+        "nothing wakes the shard for what can't be dropped yet"
+    );
     shard.prefetched(T, 1, Some(Vec::new()));
-    assert_eq!(shard.topics.next_unused(), Some((at(0), T)));
+    assert_eq!(shard.contents.topics.next_unused(), Some((at(0), T)));
     assert_eq!(run(&mut shard, hour).0.drop_topics, [T]);
-    assert_eq!(shard.topics.next_unused(), None);
+    assert_eq!(shard.contents.topics.next_unused(), None);
 }
 
 #[test]
@@ -203,5 +207,5 @@ fn changes_of_topics_that_are_gone_are_deleted_too() {
     }
     assert_eq!(deleted.len(), 1, "{deleted:?}");
     assert!(deleted[0].start == 0 && (256..=258).contains(&deleted[0].end), "{deleted:?}");
-    assert!(shard.topics.dirty.len() <= 1, "topics that are gone are not looked at for ever");
+    assert!(shard.contents.topics.dirty.len() <= 1, "topics that are gone are not looked at for ever");
 }

@@ -15,7 +15,7 @@ fn inserted(batch: &Batch) -> Vec<(u32, i32)> {
 }
 
 fn refusals(shard: &OwnedShard) -> Vec<Option<Reason>> {
-    let planned = &shard.in_flight.as_ref().unwrap().planned;
+    let planned = &shard.commit.in_flight.as_ref().unwrap().planned;
     let [Planned::Enqueue { results, .. }] = &planned[..] else { panic!("{planned:?}") };
     results.iter().map(|result| result.as_ref().err().map(|refusal| refusal.reason)).collect()
 }
@@ -97,7 +97,7 @@ fn a_namespace_has_no_more_topics_than_its_limit() {
     assert_eq!(refusals(&shard), [None, Some(Reason::TooManyTopics), None]);
     assert_eq!((batch.inserts.len(), batch.new_topics.len()), (2, 1));
     commit(&mut shard, 0);
-    assert_eq!(shard.budget.bytes(), 0, "what is refused is released too");
+    assert_eq!(shard.intake.budget.bytes(), 0, "what is refused is released too");
     put(&mut shard, part(2, vec![item_of("a", 0)]));
     build_with(&mut shard, 0, &|_| 2, HashMap::new());
     assert_eq!(refusals(&shard), [None], "a topic that is there has room");
@@ -118,7 +118,9 @@ fn a_node_has_no_more_topics_than_its_bytes_allow() {
         set: &SettingsTable::default(),
     });
     assert_eq!(refusals(&shard), [None, Some(Reason::TooManyTopics), None]);
-    let Planned::Enqueue { results, .. } = &shard.in_flight.as_ref().unwrap().planned[0] else { panic!() };
+    let Planned::Enqueue { results, .. } = &shard.commit.in_flight.as_ref().unwrap().planned[0] else {
+        panic!()
+    };
     let message = &results[1].as_ref().unwrap_err().message;
     assert_eq!(message, "the topics of this node take 5120 bytes, which is its limit");
 }
@@ -149,7 +151,7 @@ fn a_call_with_a_request_id_goes_along_with_settlements_however_long_it_is() {
 fn a_call_with_a_request_id_goes_alone_while_a_bad_row_is_searched() {
     let mut shard = shard();
     let receipt = store_leased(&mut shard, 0, items(1))[0];
-    shard.rows_max = Some(2);
+    shard.commit.rows_max = Some(2);
     ack(&mut shard, receipt);
     put(&mut shard, ShardEnqueue { request: request(7), ..part(2, items(6)) });
     assert_eq!(run(&mut shard, 0).0.inserts.len(), 0);

@@ -78,7 +78,7 @@ fn a_batch_that_did_not_happen_forgets_nothing() {
     use_up(&mut shard, 0, 1);
     assert!(!build(&mut shard, 200).batch.unwrap().namespace_tallies.is_empty());
     shard.disk_full(at(200)).unwrap();
-    assert!(seen(&shard).is_empty() && shard.topics.get(T).is_some());
+    assert!(seen(&shard).is_empty() && shard.contents.topics.get(T).is_some());
     assert!(build(&mut shard, 250).batch.is_none(), "what it counted needs room");
     assert_eq!(run(&mut shard, 1_500).0.namespace_tallies[0].tally, row(1, 0).tally);
 }
@@ -95,7 +95,7 @@ fn a_namespace_that_is_deleted_counts_anew() {
     let gone = NamespaceTally { tally: None, deleted_through: TopicId(2), ..row(0, batch.number) };
     assert_eq!(batch.namespace_tallies, [gone]);
     shard.unstorable("x", &[], at(300)).unwrap();
-    shard.upkeep_after = at(0);
+    shard.upkeep.not_before = at(0);
     run(&mut shard, 300);
     assert_eq!(enqueued(&shard), 0);
     // The counts of the topic of then are not added. A later one counts.
@@ -130,7 +130,7 @@ fn namespaces_without_topics_give_way_to_others_those_first_that_changed_longest
         namespace: format!("tenant-{number:04}").into(),
         ..row(1, 3_000 - number)
     });
-    shard.topics.forgotten.load(many.collect());
+    shard.contents.topics.forgotten.load(many.collect());
     let batch = run(&mut shard, 200).0;
     assert_eq!(batch.namespace_tallies, [row(1, batch.number)], "who comes stays");
     let gone = &batch.namespace_tally_deletes;
@@ -142,7 +142,7 @@ fn namespaces_without_topics_give_way_to_others_those_first_that_changed_longest
 fn counts_are_not_forgotten_before_they_are_read() {
     let mut shard = hasty();
     use_up(&mut shard, 0, 1);
-    shard.topics.tally_load.begin(true);
+    shard.contents.topics.tally_load.begin(true);
     assert!(!shard.forget_counts(&"ns".into()));
     assert!(build(&mut shard, 200).batch.is_none());
 }

@@ -19,7 +19,7 @@ pub(super) fn build_for(shard: &mut OwnedShard, ms: u64, polls: &[(u64, usize)])
 
 /// The polls to which the batch hands items, and the items' priorities.
 pub(super) fn handed(shard: &OwnedShard) -> Vec<(u64, Vec<i32>)> {
-    let planned = &shard.in_flight.as_ref().unwrap().planned;
+    let planned = &shard.commit.in_flight.as_ref().unwrap().planned;
     let handed = planned.iter().filter_map(|planned| match planned {
         Planned::HandOff { part, .. } => {
             Some((part.poll, part.items.iter().map(|reserved| reserved.key.priority).collect()))
@@ -121,7 +121,7 @@ fn a_hand_off_is_cancelled_when_the_batch_does_not_happen() {
     build_for(&mut shard, 0, &[(7, 2)]);
     let undone = shard.unstorable("too long", &[], at(0)).unwrap();
     assert_eq!((undone.handoffs_cancelled, undone.refused.len()), (vec![7], 0));
-    while !shard.enqueues.is_empty() {
+    while !shard.intake.enqueues.is_empty() {
         assert!(run(&mut shard, 0).0.leases.is_empty());
     }
     assert_eq!(window_len(&shard, T), 2, "the items are there for anyone");

@@ -55,8 +55,8 @@ fn a_lease_whose_end_can_not_be_stored_lasts_longer() {
     let bad = store_leased(&mut shard, 0, items(5))[2].item.seq;
     let is_bad = |batch: &Batch| batch.requeues.iter().any(|requeue| requeue.seq == bad);
     isolate(&mut shard, 2_000, is_bad);
-    assert_eq!((shard.leases.len(), window_len(&shard, T)), (1, 4));
-    assert_eq!(shard.leases.next_deadline(), Some(time(601_000)));
+    assert_eq!((shard.contents.leases.len(), window_len(&shard, T)), (1, 4));
+    assert_eq!(shard.contents.leases.next_deadline(), Some(time(601_000)));
     assert!(build(&mut shard, 600_999).batch.is_none());
     assert_eq!(run(&mut shard, 601_000).0.requeues[0].seq, bad, "then it is tried again");
 }
@@ -88,7 +88,11 @@ fn a_row_of_a_sweep_that_can_not_be_stored_is_left_alone() {
         }
     }
     assert_eq!(left, [keys[2]], "the others are ready");
-    assert_eq!(shard.sweeps.due.checkpoint, Timestamp::from_micros(keys[2].rank), "it does not pass the row");
+    assert_eq!(
+        shard.upkeep.sweeps.due.checkpoint,
+        Timestamp::from_micros(keys[2].rank),
+        "it does not pass the row"
+    );
     assert!(shard.begin_scan(99, moment(60_000)).is_none(), "and the sweep rests");
 }
 

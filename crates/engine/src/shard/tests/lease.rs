@@ -19,7 +19,7 @@ fn a_delivery_begins_with_its_commit() {
     assert!(!shard.is_open(&Receipt { nonce: receipt.nonce ^ 1, ..receipt }));
     let totals = shard.totals(T).unwrap();
     assert_eq!((totals.ready, totals.leased, counts(&shard, T)), (0, 1, (1, 0, 0)));
-    assert!(shard.reserved.is_empty());
+    assert!(shard.contents.reserved.is_empty());
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn an_item_delivered_at_most_once_leaves_the_shard() {
     assert_eq!((batch.deletes, batch.leases.len(), batch.expiry_deletes.len()), (vec![key.seq], 0, 1));
     assert!(matches!(&committed.done[..], [Planned::Lease { leased, .. }]
         if matches!(leased[..], [Leased::Consumed])));
-    assert!(!shard.is_leased(key.seq) && shard.topics.get(T).unwrap().is_empty());
+    assert!(!shard.is_leased(key.seq) && shard.contents.topics.get(T).unwrap().is_empty());
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn an_at_most_once_item_that_nobody_received_is_inserted_again() {
     run(&mut shard, 0);
     shard.restore(taken[0].clone());
     let batch = build(&mut shard, 0).batch.unwrap();
-    let added = shard.in_flight.as_ref().unwrap().added;
+    let added = shard.commit.in_flight.as_ref().unwrap().added;
     assert_eq!(added.of(Sweep::Expiry), time(9_000), "it has an expiry row again");
     commit(&mut shard, 0);
     assert_eq!((batch.inserts[0].key, batch.inserts[0].attributes.deliveries), (key, 1));
@@ -68,7 +68,7 @@ fn an_item_that_expired_on_its_way_is_not_leased() {
     store(&mut shard, 0, vec![item_expiring(20)]);
     ask_lease(&mut shard, 1);
     let (batch, committed) = run(&mut shard, 20);
-    assert!(batch.leases.is_empty() && shard.reserved.is_empty() && head(&shard).is_none());
+    assert!(batch.leases.is_empty() && shard.contents.reserved.is_empty() && head(&shard).is_none());
     assert!(matches!(&committed.done[..], [Planned::Lease { leased, .. }]
         if matches!(leased[..], [Leased::Expired])));
 }
@@ -87,9 +87,9 @@ fn what_is_put_back_is_where_it_was() {
     let mut shard = shard();
     let keys = store(&mut shard, 0, items(2));
     let taken = reserve(&mut shard, T, 1);
-    assert_eq!((head(&shard).unwrap().0, shard.topics.get(T).unwrap().reserved), (keys[1], 1));
+    assert_eq!((head(&shard).unwrap().0, shard.contents.topics.get(T).unwrap().reserved), (keys[1], 1));
     shard.unreserve(taken);
-    assert_eq!((head(&shard).unwrap().0, shard.topics.get(T).unwrap().reserved), (keys[0], 0));
+    assert_eq!((head(&shard).unwrap().0, shard.contents.topics.get(T).unwrap().reserved), (keys[0], 0));
     assert_eq!(shard.check(), Ok(()));
 }
 
@@ -97,7 +97,7 @@ fn what_is_put_back_is_where_it_was() {
 fn items_without_a_body_wait_until_it_is_read() {
     let mut shard = shard();
     let key = store(&mut shard, 0, items(1))[0];
-    shard.topics.with_window(T, |window| window.drop_bodies());
+    shard.contents.topics.with_window(T, |window| window.drop_bodies());
     let part = share(1, reserve(&mut shard, T, 1));
     assert_eq!(shard.lease(part, 5), [key.seq]);
     assert!(build(&mut shard, 0).batch.is_none());
@@ -109,7 +109,7 @@ fn items_without_a_body_wait_until_it_is_read() {
 fn a_lease_whose_bodies_are_not_read_can_not_be_made() {
     let mut shard = shard();
     store(&mut shard, 0, items(1));
-    shard.topics.with_window(T, |window| window.drop_bodies());
+    shard.contents.topics.with_window(T, |window| window.drop_bodies());
     let part = share(1, reserve(&mut shard, T, 1));
     shard.lease(part, 5);
     let part = shard.bodies_read(5, None, at(0)).unwrap();
@@ -121,7 +121,7 @@ fn a_lease_whose_bodies_are_not_read_can_not_be_made() {
 fn an_item_that_is_not_in_the_store_leaves_the_index_and_the_third_shows_that_memory_is_wrong() {
     let mut shard = shard();
     let keys = store(&mut shard, 0, items(5));
-    shard.topics.with_window(T, |window| window.drop_bodies());
+    shard.contents.topics.with_window(T, |window| window.drop_bodies());
     let part = share(1, reserve(&mut shard, T, 2));
     shard.lease(part, 5);
     assert!(shard.bodies_read(5, Some(vec![(keys[1].seq, Body::default())]), at(100)).is_none());
@@ -231,7 +231,7 @@ fn leases_that_were_taken_over_count_for_their_tenant() {
     let topics = vec![TopicRow { id: T, name: TopicName::new("ns", "t"), counts: TopicCounts::default() }];
     let snapshot = ShardSnapshot { topics, leases: vec![row], ..ShardSnapshot::default() };
     let shard = loaded(Settings::default(), snapshot);
-    assert_eq!((shard.tenants.of("ns").leased, shard.check()), (1, Ok(())));
+    assert_eq!((shard.contents.tenants.of("ns").leased, shard.check()), (1, Ok(())));
 }
 
 #[test]
@@ -266,9 +266,9 @@ fn a_sparse_lease_row_moves_to_the_next_batch() {
     assert_eq!(batch.lease_changes, [LeaseChange { id: 2, partly: true, open: Vec::new() }]);
     assert_eq!(batch.leases.len(), 2);
     assert!(receipts.iter().all(|receipt| shard.is_open(receipt)), "the deliveries go on");
-    let rows = receipts.iter().map(|receipt| shard.leases.find(receipt.item.seq).unwrap().0.row);
+    let rows = receipts.iter().map(|receipt| shard.contents.leases.find(receipt.item.seq).unwrap().0.row);
     assert_eq!(rows.collect::<Vec<_>>(), [batch.number, batch.number]);
-    assert!(shard.leases.sparse().is_none());
+    assert!(shard.contents.leases.sparse().is_none());
 }
 
 #[test]
@@ -286,20 +286,20 @@ fn a_row_with_more_than_one_open_in_sixteen_stays() {
     let receipts = store_leased(&mut shard, 0, items(32));
     receipts[3..].iter().for_each(|receipt| ack(&mut shard, *receipt));
     run(&mut shard, 0);
-    assert!(shard.leases.sparse().is_none());
+    assert!(shard.contents.leases.sparse().is_none());
 }
 
 #[test]
 fn a_topic_is_kept_as_long_as_one_of_its_items_is_to_be_inserted_again() {
     let mut shard = shard();
     restore_one(&mut shard);
-    assert_eq!((counts(&shard, T), shard.topics.next_unused()), ((0, 0, 0), None));
+    assert_eq!((counts(&shard, T), shard.contents.topics.next_unused()), ((0, 0, 0), None));
     run(&mut shard, 0);
-    assert_eq!((counts(&shard, T), shard.topics.get(T).unwrap().restores), ((1, 0, 0), 0));
+    assert_eq!((counts(&shard, T), shard.contents.topics.get(T).unwrap().restores), ((1, 0, 0), 0));
 }
 
 #[test]
 fn a_topic_that_miscounts_what_is_to_be_inserted_again_is_found() {
-    let what = check::wrong(|shard| shard.topics.get_mut(T).unwrap().restores = 1);
+    let what = check::wrong(|shard| shard.contents.topics.get_mut(T).unwrap().restores = 1);
     assert_eq!(what, "{} are to be inserted again, topics say {TopicId(1): 1}");
 }

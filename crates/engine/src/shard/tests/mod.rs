@@ -43,17 +43,18 @@ use rand::{SeedableRng, rngs::StdRng};
 pub(super) use self::keys::{key, request};
 use super::{
     BuildContext, Built, Committed, Loaded, OwnedShard,
+    commit::in_flight::{Leased, Planned, SettleEffect},
+    contents::ready::verbs::Fetch,
     image::{ExpectedTopics, ImageBuilder},
-    in_flight::{Leased, Planned, SettleEffect},
-    prefetch::Fetch,
-    ready::item::{ITEM_OVERHEAD_BYTES, ReadyItem},
     work::{
-        AdmittedItem, PrefetchRequest, ReservedItem, SettleKind, SettleRequest, ShardEnqueue, ShardLease,
-        TalliesAfter, TallyRows, WaitingPolls,
+        AdmittedItem, ITEM_OVERHEAD_BYTES, PrefetchRequest, ReadyItem, ReservedItem, SettleKind,
+        SettleRequest, ShardEnqueue, ShardLease, TalliesAfter, TallyRows, WaitingPolls,
     },
 };
-use crate::api::{NackAction, Settings, SettingsTable};
-use crate::clock::Moment;
+use crate::{
+    api::{NackAction, Settings, SettingsTable},
+    clock::Moment,
+};
 
 /// The shard of all tests.
 pub(super) const SHARD: ShardId = ShardId(1);
@@ -241,7 +242,7 @@ pub(super) fn build_with(
 
 /// The batch in flight is committed.
 pub(super) fn commit(shard: &mut OwnedShard, ms: u64) -> Committed {
-    let batch = shard.in_flight.as_ref().unwrap();
+    let batch = shard.commit.in_flight.as_ref().unwrap();
     let took = at(ms).since(batch.sent_at);
     shard.committed(batch.number, at(ms), took).unwrap()
 }
@@ -340,18 +341,18 @@ pub(super) fn effects(committed: &Committed) -> Vec<&SettleEffect> {
 
 /// A topic's counts: ready, scheduled, dead.
 pub(super) fn counts(shard: &OwnedShard, topic: TopicId) -> (i64, i64, i64) {
-    let counts = shard.topics.get(topic).unwrap().counts;
+    let counts = shard.contents.topics.get(topic).unwrap().counts;
     (counts.ready, counts.scheduled, counts.dead)
 }
 
 /// How many items a topic's window holds.
 pub(super) fn window_len(shard: &OwnedShard, topic: TopicId) -> usize {
-    shard.topics.get(topic).unwrap().window().len()
+    shard.contents.topics.get(topic).unwrap().window().len()
 }
 
 /// The best item of the first topic's window.
 pub(super) fn head(shard: &OwnedShard) -> Option<(Key, &ReadyItem)> {
-    shard.topics.get(T).unwrap().window().first()
+    shard.contents.topics.get(T).unwrap().window().first()
 }
 
 /// An item as a read of the window finds it.
@@ -396,5 +397,5 @@ pub(crate) fn store_some(shard: &mut OwnedShard, count: usize) {
 
 /// The window of the first topic is not in memory any more.
 pub(crate) fn forget_window(shard: &mut OwnedShard) {
-    shard.topics.with_window(T, |window| *window = super::ready::window::Window::unread());
+    shard.contents.topics.with_window(T, |window| *window = super::contents::ready::window::Window::unread());
 }

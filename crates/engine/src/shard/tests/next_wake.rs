@@ -31,7 +31,7 @@ fn a_shard_is_woken_when_a_lease_ends() {
     let mut shard = quiet();
     store_leased(&mut shard, 0, items(1));
     assert_eq!(wake(&mut shard, 10), Some(at(1_000).plus(MICRO)));
-    shard.timeouts_after = at(5_000);
+    shard.commit.timeouts_after = at(5_000);
     assert_eq!(wake(&mut shard, 10), Some(at(5_000)));
     assert_eq!(shard.next_wake(moment(10), true), None, "while its batch is deferred it is not");
 }

@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     api::NackAction::DeadLetter,
     shard::{
-        disk_room::Need,
+        commit::disk_room::Need,
         work::{OperationItem, OrderRequest, Place, Walk},
     },
 };

@@ -10,7 +10,7 @@ use super::{
     operations::{begin, dead, figures, id, order, progress, read, spec},
     *,
 };
-use crate::{api::NackAction::DeadLetter, shard::operations::Operations};
+use crate::{api::NackAction::DeadLetter, shard::upkeep::operation::operations::Operations};
 
 /// As a later program stored it. Without a filter all items would match.
 fn of_later_program() -> OperationSpec {
@@ -49,7 +49,7 @@ fn it_fails_after_an_hour_and_changes_nothing() {
     let hour = 3_600_000;
     assert!(shard.begin_operation(1, moment(hour)).is_none());
     assert!(build(&mut shard, hour).batch.is_none(), "it began 1 ms after the test");
-    let given_up = shard.operations.next_wake(moment(hour));
+    let given_up = shard.upkeep.operations.next_wake(moment(hour));
     let due = at(hour + 1).plus(Duration::from_micros(1));
     assert_eq!(given_up, Some(due), "nobody has to ask for it");
     assert!(shard.begin_operation(2, moment(hour + 1)).is_none(), "there is nothing to be read");
@@ -94,7 +94,7 @@ fn dead_letters_stay_where_their_topic_can_not_be_made() {
 fn a_part_that_can_not_be_read_is_named_and_left_alone() {
     let unreadable = OperationId([9; 16]);
     let mut shard = shard();
-    shard.operations = Operations::load(Vec::new(), vec![unreadable]);
+    shard.upkeep.operations = Operations::load(Vec::new(), vec![unreadable]);
     assert!(shard.has_unreadable(unreadable) && !shard.has_unreadable(id(1)));
     let later = OperationSpec { id: unreadable, ..spec(1, OperationKind::Purge) };
     for order_of in [OperationOrder::Begin, OperationOrder::Follow] {

@@ -23,10 +23,10 @@ fn nothing_is_read_where_the_counts_show_that_nothing_is_there() {
     let mut shard = shard_with_topics(1, 3);
     fetch(&mut shard, T, 1);
     shard.prefetched(T, 1, rows(1..=3));
-    shard.topics.with_window(T, |window| window.evict(2));
+    shard.contents.topics.with_window(T, |window| window.evict(2));
     assert!(!shard.is_fetched(T));
     reserve(&mut shard, T, 2);
-    shard.topics.count(T, &TopicCounts { ready: -1, ..TopicCounts::default() }, at(0));
+    shard.contents.topics.count(T, &TopicCounts { ready: -1, ..TopicCounts::default() }, at(0));
     assert!(shard.is_fetched(T), "all that is ready is reserved");
     assert!(matches!(shard.fetch_next(T, 2, 1), Fetch::Complete));
 }
@@ -62,7 +62,7 @@ fn a_read_that_may_have_seen_an_undone_batch_is_not_used() {
     shard.prefetched(T, 1, rows(1..=4));
     let undone = shard.unstorable("too long", &[], at(0)).unwrap();
     assert_eq!(undone.fetched, [TopicName::new("ns", "t1")], "its polls look again");
-    assert_eq!((window_len(&shard, T), shard.prefetches.under_way()), (0, 0));
+    assert_eq!((window_len(&shard, T), shard.contents.prefetches.under_way()), (0, 0));
     assert_eq!(fetch(&mut shard, T, 2).after, Key::MIN);
 }
 
@@ -80,7 +80,7 @@ fn a_read_that_ends_after_the_undo_is_not_used_either() {
 #[test]
 fn what_is_leased_or_reserved_does_not_come_back_with_a_read() {
     let mut shard = shard_with_topics(1, 6);
-    shard.topics.get_mut(T).unwrap().fill = 1;
+    shard.contents.topics.get_mut(T).unwrap().fill = 1;
     let request = shard.fetch_head(T, 1).unwrap();
     assert_eq!(request.limit, 1);
     shard.prefetched(T, 1, rows(1..=1));
@@ -95,11 +95,11 @@ fn what_is_leased_or_reserved_does_not_come_back_with_a_read() {
 fn reserved_beyond_the_window(far: AdmittedItem) -> (OwnedShard, Key) {
     let mut shard = shard();
     let key = store(&mut shard, 0, vec![AdmittedItem { priority: 5, ..far }])[0];
-    shard.topics.with_window(T, |window| window.drop_bodies());
+    shard.contents.topics.with_window(T, |window| window.drop_bodies());
     let taken = reserve(&mut shard, T, 1);
     assert_eq!(shard.lease(share(1, taken), 9), [key.seq]);
     store(&mut shard, 1, vec![item(1), item(2)]);
-    shard.topics.with_window(T, |window| window.evict(1));
+    shard.contents.topics.with_window(T, |window| window.evict(1));
     (shard, key)
 }
 
@@ -141,7 +141,7 @@ fn a_window_is_read_on_before_it_runs_empty() {
 #[test]
 fn a_read_brings_a_quarter_of_what_is_free_and_all_of_them_a_quarter_of_the_budget() {
     let mut shard = shard_with_topics(40, 500);
-    shard.index_budget = 16 << 20;
+    shard.contents.index_budget = 16 << 20;
     let bytes = |request: &PrefetchRequest| request.limit * ITEM_OVERHEAD_BYTES + request.max_bytes;
     let first = fetch(&mut shard, T, 1);
     assert_eq!((first.limit, bytes(&first)), (128, 4 << 20));
@@ -159,19 +159,19 @@ fn a_read_brings_a_quarter_of_what_is_free_and_all_of_them_a_quarter_of_the_budg
 #[test]
 fn a_read_of_few_items_takes_no_more_room_than_they_can_need() {
     let mut shard = shard_with_topics(2, 1);
-    shard.index_budget = 64 << 20;
+    shard.contents.index_budget = 64 << 20;
     let request = fetch(&mut shard, T, 1);
     assert_eq!(request.max_bytes, shard.settings.limits.body_bytes());
     assert_eq!(shard.held_bytes(), request.max_bytes + ITEM_OVERHEAD_BYTES);
     let mut shard = shard_with_topics(1, 5_000);
-    shard.index_budget = 1 << 30;
+    shard.contents.index_budget = 1 << 30;
     assert_eq!(fetch(&mut shard, T, 1).max_bytes, 8 << 20, "one read is never larger");
 }
 
 #[test]
 fn windows_make_room_for_what_is_being_read() {
     let mut shard = shard_with_topics(1, 500);
-    shard.index_budget = 64 * ITEM_OVERHEAD_BYTES;
+    shard.contents.index_budget = 64 * ITEM_OVERHEAD_BYTES;
     fetch(&mut shard, T, 1);
     assert_eq!(shard.held_bytes(), 16 * ITEM_OVERHEAD_BYTES);
     put(&mut shard, part(1, (0..60).map(|_| item_of("u", 0)).collect()));
@@ -182,30 +182,30 @@ fn windows_make_room_for_what_is_being_read() {
 #[test]
 fn a_read_asks_for_what_fits_into_the_memory() {
     let mut shard = shard_with_topics(2, 5_000);
-    shard.index_budget = 40 * 4 * ITEM_OVERHEAD_BYTES;
+    shard.contents.index_budget = 40 * 4 * ITEM_OVERHEAD_BYTES;
     assert_eq!(fetch(&mut shard, T, 1).limit, 40);
-    shard.index_budget = 0;
+    shard.contents.index_budget = 0;
     assert_eq!(fetch(&mut shard, TopicId(2), 2).limit, 16, "some are read however little there is");
 }
 
 #[test]
 fn windows_are_cut_when_they_hold_more_than_they_may() {
     let mut shard = shard();
-    shard.index_budget = 16 * ITEM_OVERHEAD_BYTES;
+    shard.contents.index_budget = 16 * ITEM_OVERHEAD_BYTES;
     let keys = store(&mut shard, 0, items(10));
-    shard.topics.get_mut(T).unwrap().fill = 2_000;
+    shard.contents.topics.get_mut(T).unwrap().fill = 2_000;
     store(&mut shard, 1, items(10));
     assert!(shard.status().index_bytes <= 14 * ITEM_OVERHEAD_BYTES, "with an eighth to spare");
     assert_eq!((head(&shard).unwrap().0, window_len(&shard, T)), (keys[0], 10));
     assert!(!shard.is_fetched(T) && counts(&shard, T).0 == 20);
-    assert_eq!(shard.topics.get(T).unwrap().fill, 1_000, "less is read ahead");
+    assert_eq!(shard.contents.topics.get(T).unwrap().fill, 1_000, "less is read ahead");
     assert!(fetch(&mut shard, T, 1).after >= keys[9]);
 }
 
 #[test]
 fn nothing_is_cut_within_the_budget() {
     let mut shard = shard();
-    shard.index_budget = 20 * ITEM_OVERHEAD_BYTES;
+    shard.contents.index_budget = 20 * ITEM_OVERHEAD_BYTES;
     store(&mut shard, 0, items(20));
     assert_eq!(window_len(&shard, T), 20);
 }
@@ -213,7 +213,7 @@ fn nothing_is_cut_within_the_budget() {
 #[test]
 fn the_greatest_window_is_cut_first() {
     let mut shard = shard();
-    shard.index_budget = 16 * ITEM_OVERHEAD_BYTES;
+    shard.contents.index_budget = 16 * ITEM_OVERHEAD_BYTES;
     store(&mut shard, 0, (0..20).map(|n| item_of(if n < 18 { "t" } else { "u" }, 0)).collect());
     assert_eq!((window_len(&shard, T), window_len(&shard, TopicId(2))), (9, 2));
 }
@@ -221,7 +221,7 @@ fn the_greatest_window_is_cut_first() {
 #[test]
 fn an_eighth_of_the_budget_is_spared() {
     let mut shard = shard();
-    shard.index_budget = 16 * ITEM_OVERHEAD_BYTES;
+    shard.contents.index_budget = 16 * ITEM_OVERHEAD_BYTES;
     store(&mut shard, 0, (0..18).map(|n| item_of(&format!("{}", n / 2), 0)).collect());
     assert_eq!(shard.status().index_bytes, 14 * ITEM_OVERHEAD_BYTES);
 }
@@ -229,7 +229,7 @@ fn an_eighth_of_the_budget_is_spared() {
 #[test]
 fn a_head_stays_without_its_body() {
     let mut shard = shard();
-    shard.index_budget = 4 * ITEM_OVERHEAD_BYTES;
+    shard.contents.index_budget = 4 * ITEM_OVERHEAD_BYTES;
     let items = (0..4).map(|n| AdmittedItem { topic: format!("{n}").into(), ..item_of_bytes(1_000) });
     store(&mut shard, 0, items.collect());
     let lens: Vec<usize> = (1..=4).map(|id| window_len(&shard, TopicId(id))).collect();

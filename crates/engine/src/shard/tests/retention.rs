@@ -129,8 +129,8 @@ fn a_topic_with_dead_letters_alone_leaves_memory_and_keeps_its_row() {
     let (batch, committed) = run(&mut shard, 10);
     assert_eq!((batch.drop_topics.len(), folded(&batch)), (0, vec![(T, dead(1))]));
     assert_eq!(committed.dropped.len(), 1, "the node's directory forgets it too");
-    assert_eq!((shard.topics.len(), shard.status().dead), (0, 1), "its dead letters still count");
-    shard.topics.check().unwrap();
+    assert_eq!((shard.contents.topics.len(), shard.status().dead), (0, 1), "its dead letters still count");
+    shard.contents.topics.check().unwrap();
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_new_item_makes_a_new_topic_of_a_dormant_one() {
     put(&mut shard, part(1, items(1)));
     let (batch, _) = run(&mut shard, 20);
     assert_eq!((batch.new_topics[0].id, &*batch.new_topics[0].name.topic), (TopicId(2), "t"));
-    assert_eq!((shard.topics.len(), shard.status().dead), (1, 1));
+    assert_eq!((shard.contents.topics.len(), shard.status().dead), (1, 1));
 }
 
 #[test]
@@ -171,11 +171,11 @@ fn a_batch_that_did_not_happen_forgets_no_topic() {
     die(&mut shard, 0);
     assert_eq!(build(&mut shard, 10).batch.unwrap().folds.len(), 1);
     shard.unstorable("too long", &[], at(10)).unwrap();
-    assert_eq!((shard.topics.len(), shard.status().dead), (1, 1));
+    assert_eq!((shard.contents.topics.len(), shard.status().dead), (1, 1));
     assert!(build(&mut shard, 10).batch.is_none(), "it is left out for a while");
-    shard.upkeep_after = at(0); // the pause is over
+    shard.upkeep.not_before = at(0); // the pause is over
     run(&mut shard, 10);
-    assert_eq!((shard.topics.len(), shard.status().dead), (0, 1));
+    assert_eq!((shard.contents.topics.len(), shard.status().dead), (0, 1));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn the_dead_letters_of_dormant_topics_are_known_after_a_take_over() {
     let topics = vec![TopicRow { id: T, name: TopicName::new("ns", "t"), counts: dead(3) }];
     let snapshot = ShardSnapshot { topics, dormant_dead: 5, ..ShardSnapshot::default() };
     let mut shard = loaded(settings(), snapshot);
-    assert_eq!((shard.topics.len(), shard.status().dead), (1, 8));
+    assert_eq!((shard.contents.topics.len(), shard.status().dead), (1, 8));
     found(&mut shard, 100, TopicId(9), &[(Seq(7), 50, 0)]);
     assert_eq!(run(&mut shard, 100).0.dormant_losses, [(TopicId(9), 1)]);
     assert_eq!(shard.status().dead, 7);

@@ -20,7 +20,7 @@ fn an_acked_item_is_deleted_with_its_expiry() {
     let (batch, committed) = run(&mut shard, 1);
     assert_eq!((batch.deletes, batch.expiry_deletes.len()), (vec![receipt.item.seq], 1));
     assert!(matches!(effects(&committed)[..], [SettleEffect::Deleted]));
-    assert!(!shard.is_open(&receipt) && shard.topics.get(T).unwrap().is_empty());
+    assert!(!shard.is_open(&receipt) && shard.contents.topics.get(T).unwrap().is_empty());
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn an_extended_lease_ends_later_under_the_same_receipt() {
     assert_eq!((batch.leases[0].deadline, batch.lease_changes[0].open.len()), (end, 0));
     assert!(matches!(effects(&committed)[..], [SettleEffect::Extended(at)] if *at == end));
     assert!(shard.is_open(&receipt));
-    assert_eq!((shard.leases.next_deadline(), shard.leases.len()), (Some(end), 1));
+    assert_eq!((shard.contents.leases.next_deadline(), shard.contents.leases.len()), (Some(end), 1));
     assert!(build(&mut shard, 2_000).batch.is_none(), "the old end is forgotten");
     assert_eq!(counts(&shard, T), (1, 0, 0));
 }
@@ -212,7 +212,7 @@ fn an_ack_that_waits_comes_before_the_timeout() {
 fn leases_are_left_alone_until_acks_on_their_way_have_come() {
     let mut shard = shard();
     leased_once(&mut shard, 3);
-    shard.timeouts_after = at(5_000);
+    shard.commit.timeouts_after = at(5_000);
     assert!(build(&mut shard, 4_999).batch.is_none());
     assert_eq!(run(&mut shard, 5_000).0.requeues.len(), 1);
 }
@@ -227,7 +227,7 @@ fn only_so_many_leases_time_out_in_one_batch() {
 
 /// How many settlements each thing that a batch does answers.
 fn answered(shard: &OwnedShard) -> Vec<usize> {
-    let planned = &shard.in_flight.as_ref().unwrap().planned;
+    let planned = &shard.commit.in_flight.as_ref().unwrap().planned;
     let settles = planned.iter().filter_map(|planned| match planned {
         Planned::Settle(settle) => Some(settle.requests().count()),
         _ => None,
@@ -304,10 +304,10 @@ fn an_ack_that_is_repeated_while_the_first_is_in_flight_is_answered_with_it() {
     build(&mut shard, 0);
     ask(&mut shard, "ns", receipts[0]).unwrap();
     ask(&mut shard, "ns", receipts[1]).unwrap();
-    assert_eq!((answered(&shard), shard.settles.sum().rows), (vec![2], 1));
-    shard.rows_max = Some(8);
+    assert_eq!((answered(&shard), shard.intake.settles.sum().rows), (vec![2], 1));
+    shard.commit.rows_max = Some(8);
     shard.disk_full(at(0)).unwrap();
-    assert_eq!(shard.settles.sum().rows, 3, "all of them wait again");
+    assert_eq!(shard.intake.settles.sum().rows, 3, "all of them wait again");
     build(&mut shard, 900);
     assert_eq!(answered(&shard), [2, 1]);
 }
@@ -331,7 +331,7 @@ fn settlements_of_a_tenant_and_of_a_shard_wait_up_to_so_many_bytes() {
     assert!(asked[3].as_ref().unwrap_err().contains("of this namespace are waiting in shard 1"));
     assert!(asked[9].as_ref().unwrap_err().contains("extensions are waiting in shard 1"));
     run(&mut shard, 0);
-    assert_eq!(shard.settles.sum().bytes, 0);
+    assert_eq!(shard.intake.settles.sum().bytes, 0);
 }
 
 #[test]
@@ -375,7 +375,7 @@ fn a_row_that_can_not_be_stored_is_no_outage() {
     shard.settle(SettleRequest { namespace, receipt: receipts[0], kind, slot });
     build(&mut shard, 500);
     shard.unstorable("too long", &[], at(500)).unwrap();
-    shard.timeouts_after = at(9_000);
+    shard.commit.timeouts_after = at(9_000);
     ack(&mut shard, receipts[1]);
     run(&mut shard, 8_999);
     assert_eq!(run(&mut shard, 9_000).0.requeues.len(), 1);

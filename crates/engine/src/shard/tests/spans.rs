@@ -62,7 +62,7 @@ fn a_lease_lasts_as_long_as_it_was_to() {
     let mut shard = shard();
     store_leased(&mut shard, 0, items(2)); // for a second
     step(&mut shard, 400);
-    assert_eq!(shard.leases.next_deadline(), Some(time(STEP + 1_000)));
+    assert_eq!(shard.contents.leases.next_deadline(), Some(time(STEP + 1_000)));
     assert!(run_after(&mut shard, 999).is_none());
     let batch = run_after(&mut shard, 1_000).unwrap();
     assert_eq!(batch.requeues.len(), 2);
@@ -95,10 +95,10 @@ fn numbers_of_a_batch_that_did_not_happen_are_not_those_of_before_the_step() {
     shard.unstorable("bad", &[], at(300)).unwrap();
     let batches: Vec<Batch> = std::iter::from_fn(|| run_after(&mut shard, 400)).collect();
     assert_eq!(batches.iter().map(|batch| batch.leases.len() + batch.inserts.len()).sum::<usize>(), rows);
-    assert_eq!(shard.leases.next_deadline(), Some(time(STEP + 1_400)), "not an hour later");
+    assert_eq!(shard.contents.leases.next_deadline(), Some(time(STEP + 1_400)), "not an hour later");
     let item = batches.iter().find_map(|batch| batch.inserts.first()).unwrap();
     let due = row(item.key, Timestamp::from_micros(item.key.rank), item.attributes);
-    assert_eq!(shard.spans.moved(&due), None);
+    assert_eq!(shard.tenure.spans.moved(&due), None);
 }
 
 #[test]
@@ -170,6 +170,6 @@ fn a_shard_whose_fence_is_ahead_steps_as_far_as_its_time_does() {
     shard.moment(after(0));
     let before = shard.moment(moment(2)).now;
     step(&mut shard, 4);
-    assert!(shard.spans.stepped_at().is_none() || shard.moment(after(4)).now > before);
+    assert!(shard.tenure.spans.stepped_at().is_none() || shard.moment(after(4)).now > before);
     assert!(shard.moment(after(4)).now >= time(STEP));
 }

@@ -274,11 +274,11 @@ fn the_checkpoint_goes_back_to_a_row_that_is_added_below_it() {
     let key = store(&mut shard, 0, vec![item_expiring(20)])[0];
     expiry_page(&mut shard, 100, vec![due(20, key, false)]);
     run(&mut shard, 100);
-    assert_eq!(shard.sweeps.expiry.checkpoint, time(100));
+    assert_eq!(shard.upkeep.sweeps.expiry.checkpoint, time(100));
     put(&mut shard, part(1, vec![item_expiring(50)]));
     let (batch, _) = run(&mut shard, 100);
     assert_eq!(batch.checkpoints, [Checkpoint { sweep: Sweep::Expiry, at: time(50) }]);
-    assert_eq!(shard.sweeps.expiry.checkpoint, time(50));
+    assert_eq!(shard.upkeep.sweeps.expiry.checkpoint, time(50));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use forebay_store::{Tally, TopicTally};
 use super::*;
 
 fn tally(shard: &OwnedShard) -> Tally {
-    shard.topics.get(T).unwrap().tally().unwrap().tally
+    shard.contents.topics.get(T).unwrap().tally().unwrap().tally
 }
 
 #[test]
@@ -101,12 +101,12 @@ fn a_tally_is_folded_with_the_counts_and_goes_on_after_a_take_over() {
 fn a_nack_alone_makes_the_topic_one_to_be_folded() {
     let mut shard = shard();
     let receipt = store_leased(&mut shard, 0, items(1))[0];
-    shard.topics.get_mut(T).unwrap().dirty_since = None;
-    shard.topics.dirty.clear();
+    shard.contents.topics.get_mut(T).unwrap().dirty_since = None;
+    shard.contents.topics.dirty.clear();
     nack(&mut shard, receipt, NackAction::Fail(None));
     let (batch, _) = run(&mut shard, 10);
     assert!(batch.count_deltas.is_empty() && !batch.tallies.is_empty());
-    assert_eq!(shard.topics.get(T).unwrap().dirty_since, Some(batch.number));
+    assert_eq!(shard.contents.topics.get(T).unwrap().dirty_since, Some(batch.number));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn nothing_is_folded_or_forgotten_before_all_tallies_are_read() {
     let topics = vec![TopicRow { id: T, name: TopicName::new("ns", "t"), counts: TopicCounts::default() }];
     let snapshot = ShardSnapshot { topics, unfolded: vec![T], ..ShardSnapshot::default() };
     let mut shard = loaded(Settings { idle_topic: Duration::ZERO, ..Settings::default() }, snapshot);
-    shard.topics.tally_load.begin(true);
+    shard.contents.topics.tally_load.begin(true);
     assert!(build(&mut shard, 5_000).batch.is_none() && !shard.has_tallies());
     put(&mut shard, part(1, items(2)));
     let (batch, _) = run(&mut shard, 5_000);

@@ -39,7 +39,7 @@ fn a_settlement_that_can_not_be_stored_stands_alone_beside_a_polls_many_items() 
     ask_lease(&mut shard, 5);
     for tries in 0..9 {
         let built = build(&mut shard, 0);
-        let planned = &shard.in_flight.as_ref().unwrap().planned;
+        let planned = &shard.commit.in_flight.as_ref().unwrap().planned;
         if planned.iter().all(|planned| !matches!(planned, Planned::Settle(_))) {
             commit(&mut shard, 0);
         } else if !shard.unstorable("too long", &[], at(0)).unwrap().refused.is_empty() {
@@ -71,7 +71,7 @@ fn what_is_tried_again_has_the_same_number_and_order() {
     put(&mut shard, part(2, items(2)));
     let first = build(&mut shard, 0).batch.unwrap();
     shard.unstorable("too long", &[], at(0)).unwrap();
-    shard.rows_max = None;
+    shard.commit.rows_max = None;
     assert_eq!(build(&mut shard, 0).batch.unwrap(), first);
 }
 
@@ -84,7 +84,7 @@ fn a_lease_that_can_not_be_stored_is_refused_and_its_items_are_back() {
     let undone = shard.unstorable("too long", &[], at(0)).unwrap();
     assert!(matches!(undone.refused[..], [Planned::Lease { .. }]), "a poll's share is not cut");
     assert_eq!((head(&shard).unwrap().0, window_len(&shard, T)), (keys[0], 3));
-    assert!(shard.reserved.is_empty());
+    assert!(shard.contents.reserved.is_empty());
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_lease_that_times_out_is_found_again() {
     store_leased(&mut shard, 0, items(2));
     build(&mut shard, 1_000);
     shard.unstorable("too long", &[], at(0)).unwrap();
-    assert!(shard.settles.is_empty());
+    assert!(shard.intake.settles.is_empty());
     assert_eq!(run(&mut shard, 1_000).0.requeues.len(), 1);
 }
 
@@ -103,13 +103,13 @@ fn the_bad_items_of_an_atomic_call_are_refused_alone() {
     put(&mut shard, ShardEnqueue { request: request(7), ..part(1, items(4)) });
     assert!(build(&mut shard, 0).atomic);
     let undone = shard.unstorable("too long", &[Seq(2)], at(0)).unwrap();
-    assert!(undone.refused.is_empty() && shard.keys.in_flight_count() == 1);
+    assert!(undone.refused.is_empty() && shard.intake.keys.in_flight_count() == 1);
     let (batch, committed) = run(&mut shard, 0);
     assert_eq!(batch.inserts.len(), 3);
     let [Planned::Enqueue { results, .. }] = &committed.done[..] else { panic!("{:?}", committed.done) };
     let refused: Vec<bool> = results.iter().map(Result::is_err).collect();
     assert_eq!(refused, [false, true, false, false]);
-    assert_eq!(shard.keys.in_flight_count(), 0);
+    assert_eq!(shard.intake.keys.in_flight_count(), 0);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn an_atomic_call_of_which_no_bad_item_is_known_is_refused_whole() {
     put(&mut shard, ShardEnqueue { request: request(7), ..part(1, items(4)) });
     build(&mut shard, 0);
     let undone = shard.unstorable("too long", &[], at(0)).unwrap();
-    assert_eq!((items_of(&undone.refused).len(), shard.keys.in_flight_count()), (4, 0));
+    assert_eq!((items_of(&undone.refused).len(), shard.intake.keys.in_flight_count()), (4, 0));
     assert!(shard.is_idle());
 }
 
@@ -136,8 +136,8 @@ fn a_full_disk_refuses_enqueues_and_keeps_the_rest() {
     let undone = shard.disk_full(at(0)).unwrap();
     assert_eq!((items_of(&undone.refused), undone.refusal.reason), (vec![(8, 0), (8, 1)], Reason::DiskFull));
     let waiting: Vec<u64> = undone.refused_waiting.iter().map(|part| part.call).collect();
-    assert_eq!((waiting, shard.keys.in_flight_count()), (vec![9], 0));
-    assert_eq!(shard.budget.bytes(), 0);
+    assert_eq!((waiting, shard.intake.keys.in_flight_count()), (vec![9], 0));
+    assert_eq!(shard.intake.budget.bytes(), 0);
     let (batch, _) = run(&mut shard, 0);
     assert_eq!((batch.deletes.len(), batch.leases.len(), batch.inserts.len()), (1, 1, 0));
 }
@@ -222,7 +222,7 @@ fn a_lease_that_ends_as_a_dead_letter_waits_for_room_and_others_do_not() {
     build(&mut shard, 0);
     shard.disk_full(at(0)).unwrap();
     let now = 1_001;
-    shard.disk.full(crate::shard::disk_room::Need::Items, at(now));
+    shard.commit.disk.full(crate::shard::commit::disk_room::Need::Items, at(now));
     let (batch, _) = run(&mut shard, now);
     assert_eq!((batch.requeues.len(), batch.dead_letters.len()), (1, 0));
     assert!(build(&mut shard, now).batch.is_none());
@@ -285,7 +285,7 @@ fn a_lost_shard_gives_back_everything_that_waited() {
     build(&mut shard, 0);
     ack(&mut shard, receipts[0]);
     ask_lease(&mut shard, 1);
-    shard.topics.with_window(T, |window| window.drop_bodies());
+    shard.contents.topics.with_window(T, |window| window.drop_bodies());
     let bodyless = share(2, reserve(&mut shard, T, 1));
     assert_eq!(shard.lease(bodyless, 5).len(), 1);
     shard.pause_for_keys(part(2, items(1)));

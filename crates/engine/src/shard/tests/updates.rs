@@ -90,8 +90,8 @@ fn a_ready_item_is_scheduled_and_a_scheduled_one_made_ready() {
 fn a_checkpoint_goes_back_to_what_an_update_adds() {
     let mut shard = shard();
     let key = store(&mut shard, 0, items(1))[0];
-    shard.sweeps.due.checkpoint = time(60_000);
-    shard.sweeps.expiry.checkpoint = time(60_000);
+    shard.upkeep.sweeps.due.checkpoint = time(60_000);
+    shard.upkeep.sweeps.expiry.checkpoint = time(60_000);
     let update = ItemUpdate { ttl: Some(Duration::from_secs(9)), ..after(1_000) };
     ask(&mut shard, found(key, Place::Ready), update);
     let (batch, _) = run(&mut shard, 5_003);

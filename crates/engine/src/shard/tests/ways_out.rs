@@ -9,17 +9,17 @@ use super::{
     sweep::{due, expiry_page},
     *,
 };
-use crate::shard::{disk_room::Need, work::Place};
+use crate::shard::{commit::disk_room::Need, work::Place};
 
 fn tally(shard: &OwnedShard, topic: TopicId) -> Tally {
-    shard.topics.get(topic).unwrap().tally().unwrap().tally
+    shard.contents.topics.get(topic).unwrap().tally().unwrap().tally
 }
 
 /// Checks that all items that came in and did not leave are there. Returns how many expired, and how many
 /// were removed.
 #[track_caller]
 fn gone(shard: &OwnedShard) -> (i64, i64) {
-    for topic in (1..9).map(TopicId).filter(|topic| shard.topics.get(*topic).is_some()) {
+    for topic in (1..9).map(TopicId).filter(|topic| shard.contents.topics.get(*topic).is_some()) {
         let (ready, scheduled, dead) = counts(shard, topic);
         assert_eq!(tally(shard, topic).present(), ready + scheduled + dead, "{topic:?}");
     }
@@ -162,7 +162,7 @@ fn the_dead_letters_of_a_forgotten_topic_are_counted_by_its_namespace() {
         let after = batch.namespace_tallies[0].tally.unwrap();
         let TopicTally { since, tally } = before.tally.unwrap();
         assert_eq!(after, TopicTally { since, tally: Tally { removed: 1, ..tally } });
-        assert_eq!(shard.topics.forgotten.rows[&before.namespace].tally, Some(after));
+        assert_eq!(shard.contents.topics.forgotten.rows[&before.namespace].tally, Some(after));
     }
 }
 
@@ -179,11 +179,11 @@ fn the_dead_letter_of_a_forgotten_topic_that_is_an_item_again_is_one_of_a_new_to
 #[test]
 fn what_a_namespace_counted_before_it_was_deleted_is_not_taken_away_from() {
     let (mut shard, [seq, _], row) = with_dormant();
-    shard.topics.forgotten.load(vec![NamespaceTally { deleted_through: T, ..row }]);
+    shard.contents.topics.forgotten.load(vec![NamespaceTally { deleted_through: T, ..row }]);
     retention::found(&mut shard, 100, T, &[(seq, 100, 0)]);
     assert!(run(&mut shard, 100).0.namespace_tallies.is_empty());
     let (mut shard, [seq, _], row) = with_dormant();
-    shard.topics.forgotten.rows.remove(&row.namespace);
+    shard.contents.topics.forgotten.rows.remove(&row.namespace);
     retention::found(&mut shard, 100, T, &[(seq, 100, 0)]);
     assert!(run(&mut shard, 100).0.namespace_tallies.is_empty(), "nothing is counted of it");
 }
@@ -191,11 +191,11 @@ fn what_a_namespace_counted_before_it_was_deleted_is_not_taken_away_from() {
 #[test]
 fn on_a_full_disk_a_dead_letter_of_a_forgotten_topic_goes_and_is_counted() {
     let (mut shard, [seq, _], _) = with_dormant();
-    shard.disk.full(Need::Rows, at(100));
+    shard.commit.disk.full(Need::Rows, at(100));
     retention::found(&mut shard, 100, T, &[(seq, 100, 0)]);
     let batch = build(&mut shard, 100).batch.unwrap();
     assert_eq!((batch.dead_letter_deletes, batch.namespace_tallies.len()), (vec![seq], 1));
-    assert_eq!(shard.in_flight.as_ref().unwrap().need, Need::Nothing);
+    assert_eq!(shard.commit.in_flight.as_ref().unwrap().need, Need::Nothing);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn no_dead_letter_goes_before_the_counts_of_namespaces_are_read() {
     let (mut shard, [seq, _], _) = with_dormant();
     shard.order(operations::request(spec(1, OperationKind::DeleteDead))).unwrap();
     run(&mut shard, 20);
-    shard.topics.tally_load.begin(false);
+    shard.contents.topics.tally_load.begin(false);
     changes::ask(&mut shard, 1, seq).unwrap();
     assert!(shard.begin_change(1).is_none() && shard.begin_operation(1, moment(100)).is_none());
     let mut scans = Vec::new();
@@ -214,7 +214,7 @@ fn no_dead_letter_goes_before_the_counts_of_namespaces_are_read() {
     assert_eq!(scans, [Sweep::Due, Sweep::Expiry]);
     // Nothing wakes for what must wait.
     shard.begin_tallies(1, at(100)).unwrap();
-    assert!(shard.sweeps.next_wake(moment(100), shard.sweeps_due()).is_none());
+    assert!(shard.upkeep.sweeps.next_wake(moment(100), shard.sweeps_due()).is_none());
     shard.tallies_read(1, Some(TallyRows::Namespaces(Vec::new())), at(100));
     assert!(shard.begin_change(1).is_some() && shard.begin_operation(1, moment(100)).is_some());
     assert_eq!(shard.begin_scan(1, moment(100)).unwrap().sweep, Sweep::Retention);

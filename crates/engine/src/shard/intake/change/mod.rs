@@ -1,0 +1,4 @@
+//! Changes of single items.
+
+pub(in crate::shard) mod changes;
+mod verbs;
