@@ -23,22 +23,26 @@ pub(super) fn access(keys: AccessKeys, tls: &TlsSettings, errors: &mut Vec<Strin
     for (index, keys) in keys.certificate.into_iter().enumerate() {
         let mut wrong = |message: String| errors.push(format!("access.certificate[{index}].{message}"));
         let mut grants = Vec::new();
-        for text in &keys.grants {
+        if keys.grants.is_none() {
+            wrong("grants is missing".to_owned());
+        }
+        for text in keys.grants.iter().flatten() {
             match text.parse::<Grant>() {
                 Ok(grant) => grants.push(grant),
                 Err(error) => wrong(format!("grants: {error}")),
             }
         }
-        if keys.san.is_empty() {
+        let san = keys.san.unwrap_or_default();
+        if san.is_empty() {
             wrong("san is empty; it is the first URI of the certificate, or else its first DNS name".into());
-        } else if !names.insert(keys.san.clone()) {
-            wrong(format!("san: {:?} is there twice", keys.san));
+        } else if !names.insert(san.clone()) {
+            wrong(format!("san: {san:?} is there twice"));
         }
-        certificates.push((keys.san, grants));
+        certificates.push((san, grants));
     }
     let path = |path: Option<String>| path.filter(|path| !path.is_empty()).map(PathBuf::from);
     let (tokens_file, bootstrap_token_file) = (path(keys.tokens_file), path(keys.bootstrap_token_file));
-    let catalog_tokens = keys.catalog_tokens.unwrap_or(false);
+    let catalog_tokens = keys.catalog_tokens;
     if bootstrap_token_file.is_some() && !catalog_tokens {
         let what = "access.bootstrap_token_file (or FOREBAY_BOOTSTRAP_TOKEN_FILE) is of no use";
         errors.push(format!("{what} without access.catalog_tokens"));

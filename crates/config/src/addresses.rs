@@ -5,9 +5,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Addresses are stored in columns of 255 bytes.
 const ADDRESS_BYTES_MAX: usize = 255;
 
-/// The address that was given, or the default.
-pub fn address(key: &str, given: Option<String>, default: &str, errors: &mut Vec<String>) -> String {
-    let Some(text) = given else { return default.to_owned() };
+/// Checks the address of a key.
+pub fn address(key: &str, text: String, errors: &mut Vec<String>) -> String {
     let valid =
         text.rsplit_once(':').is_some_and(|(host, port)| is_host(host) && port.parse::<u16>().is_ok());
     if !valid || text.len() > ADDRESS_BYTES_MAX {
@@ -46,12 +45,12 @@ mod tests {
     fn hosts_are_names_or_addresses() {
         for good in ["0.0.0.0:7420", "[::]:7420", "[::1]:0", "db_1.example-a.com:1", "localhost:65535"] {
             let mut errors = Vec::new();
-            address("k", Some(good.to_owned()), "", &mut errors);
+            address("k", good.to_owned(), &mut errors);
             assert!(errors.is_empty(), "{good}");
         }
         for wrong in ["", ":1", "a", "a:", "a:65536", "::1:7420", "[::1:7420", "[x]:1", "a b:1", "1.2.3:1"] {
             let mut errors = Vec::new();
-            address("k", Some(wrong.to_owned()), "", &mut errors);
+            address("k", wrong.to_owned(), &mut errors);
             assert_eq!(errors, ["k must be host:port, as in 0.0.0.0:7420"], "{wrong}");
         }
     }

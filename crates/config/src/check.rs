@@ -25,14 +25,6 @@ use super::{
     values::{Config, LogFormat, Secret, ShardConfig, ShardUrl},
 };
 
-/// Anybody can make HTTP/2 warn of what they send, as often as they like.
-const LOG_DEFAULT: &str = "info,h2=error";
-/// How long load balancers have to notice that a node stops.
-const DRAIN_DEFAULT: Duration = Duration::from_secs(5);
-/// How old what the pages show may be.
-const STATUS_AGE_DEFAULT: Duration = Duration::from_secs(1);
-/// The most bytes of calls on their way to one other node.
-const FORWARD_BYTES_DEFAULT: usize = 64 << 20;
 /// A stopping node needs the rest of its 25 s to commit and answer.
 const DRAIN_MAX: Duration = Duration::from_secs(15);
 /// Names are stored in columns of 255 bytes.
@@ -46,36 +38,35 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
     let mut load = LoadLimits::default();
     let mut settings = Settings { limits: limits.clone(), ..Settings::default() };
     engine(file.engine, &mut settings, &mut load, errors);
-    let forward_bytes = file.memory.forward_bytes.unwrap_or(FORWARD_BYTES_DEFAULT);
-    memory(file.memory, forward_bytes, &mut settings, &mut load, errors);
+    memory(&file.memory, &mut settings, &mut load, errors);
     settings.reported = super::metrics::metrics(file.metrics, errors);
     namespaces(&file.namespaces, &limits, errors);
-    let strict = file.node.strict_namespaces.unwrap_or(false);
-    let namespaces = strict.then(|| file.namespaces.keys().cloned().collect::<BTreeSet<_>>());
+    let namespaces =
+        file.node.strict_namespaces.then(|| file.namespaces.keys().cloned().collect::<BTreeSet<_>>());
     namespace_settings(file.namespaces, &mut settings, errors);
 
-    let mut node = file.node;
-    let drain = node.drain_ms.map_or(DRAIN_DEFAULT, Duration::from_millis);
+    let node = file.node;
+    let drain = Duration::from_millis(node.drain_ms);
     if drain > DRAIN_MAX {
         errors.push(format!("node.drain_ms must be at most {}", DRAIN_MAX.as_millis()));
     }
     connections(&node, &mut load, errors);
-    let grpc = address("node.grpc", node.grpc.take(), "127.0.0.1:7420", errors);
-    let http = address("node.http", node.http.take(), "127.0.0.1:7421", errors);
+    let grpc = address("node.grpc", node.grpc.clone(), errors);
+    let http = address("node.http", node.http.clone(), errors);
     if overlap(&grpc, &http) {
         errors.push(format!("node.grpc and node.http are the same port: {grpc} and {http}"));
     }
     let ports = [("node.grpc", grpc.as_str()), ("node.http", http.as_str())];
     let shards = shards(file.shards, file.catalog.url.is_some(), errors);
     let Cluster { catalog, catalog_copy, name, peer, peer_secrets, advertise_clients } =
-        cluster(file.catalog, &shards, &mut node, secrets.peer_secret, ports, errors);
+        cluster(file.catalog, &shards, &node, secrets.peer_secret, ports, errors);
     let http_access = super::http::http(file.http, errors);
     let tls = tls(file.tls, errors);
     let traces = traces(file.traces, errors);
     let access = access(file.access, &tls, errors);
     let of_nodes = (!peer_secrets.is_empty()).then_some(peer.as_str());
     let exposed = exposed([("gRPC", &grpc), ("HTTP", &http)], of_nodes, &tls, &access);
-    refuse(&exposed, node.insecure.unwrap_or(false), errors);
+    refuse(&exposed, node.insecure, errors);
     Config {
         grpc,
         http,
@@ -86,12 +77,12 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         peer,
         peer_secrets,
         advertise_clients,
-        advertise: node.advertise.map(|text| address("node.advertise", Some(text), "", errors)),
-        allow_not_durable: node.allow_not_durable.unwrap_or(false),
+        advertise: node.advertise.map(|text| address("node.advertise", text, errors)),
+        allow_not_durable: node.allow_not_durable,
         log: log(node.log, errors),
-        log_format: log_format(node.log_format.as_deref(), errors),
+        log_format: log_format(&node.log_format, errors),
         drain,
-        status_age: node.status_age_ms.map_or(STATUS_AGE_DEFAULT, Duration::from_millis),
+        status_age: Duration::from_millis(node.status_age_ms),
         grpc_connections: node.grpc_connections,
         http_connections: node.http_connections,
         peer_connections: node.peer_connections,
@@ -101,10 +92,10 @@ pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
         access,
         exposed,
         mysql_password: mysql_password(secrets.mysql_password, node.mysql_password_file, errors),
-        mysql_tls: mysql_tls(node.mysql_tls.as_deref(), node.mysql_tls_ca_file.is_some(), errors),
+        mysql_tls: mysql_tls(&node.mysql_tls, node.mysql_tls_ca_file.is_some(), errors),
         mysql_tls_ca: node.mysql_tls_ca_file.map(|path| tls_ca_file(path, errors)),
         shards,
-        forward_bytes,
+        forward_bytes: file.memory.forward_bytes,
         rules: RequestRules { limits, namespaces },
         load,
         settings,
@@ -126,10 +117,10 @@ fn mysql_password(
 
 fn connections(keys: &Node, load: &mut LoadLimits, errors: &mut Vec<String>) {
     let timeouts = &mut load.timeouts;
-    set_ms(&mut timeouts.handshake, keys.handshake_timeout_ms);
-    set_ms(&mut timeouts.idle, keys.idle_timeout_ms);
-    set_ms(&mut timeouts.unread, keys.unread_timeout_ms);
-    set_ms(&mut load.body_timeout, keys.body_timeout_ms);
+    timeouts.handshake = Duration::from_millis(keys.handshake_timeout_ms);
+    timeouts.idle = Duration::from_millis(keys.idle_timeout_ms);
+    timeouts.unread = Duration::from_millis(keys.unread_timeout_ms);
+    load.body_timeout = Duration::from_millis(keys.body_timeout_ms);
     let second = Duration::from_secs(1);
     for (wrong, message) in [
         (keys.grpc_connections == Some(0), "grpc_connections must not be 0"),
@@ -148,31 +139,31 @@ fn connections(keys: &Node, load: &mut LoadLimits, errors: &mut Vec<String>) {
 }
 
 fn limits(keys: LimitKeys, errors: &mut Vec<String>) -> Limits {
-    let mut limits = Limits::default();
-    set(&mut limits.payload_bytes, keys.payload_bytes);
-    set(&mut limits.metadata_bytes, keys.metadata_bytes);
-    set(&mut limits.headers, keys.headers);
-    set(&mut limits.header_bytes, keys.header_bytes);
-    set(&mut limits.name_bytes, keys.name_bytes);
-    set(&mut limits.key_bytes, keys.key_bytes);
-    set(&mut limits.reason_bytes, keys.reason_bytes);
-    set(&mut limits.members, keys.members);
-    set(&mut limits.request_bytes, keys.request_bytes);
-    set(&mut limits.demands, keys.demands);
-    set(&mut limits.leased_per_topic, keys.leased_per_topic);
-    set(&mut limits.leased_per_tenant, keys.leased_per_tenant);
-    set(&mut limits.leased_per_shard, keys.leased_per_shard);
-    set(&mut limits.topics_per_namespace, keys.topics_per_namespace);
-    set_ms(&mut limits.span, keys.span_ms);
-    set_ms(&mut limits.lease_min, keys.lease_min_ms);
-    set_ms(&mut limits.lease_max, keys.lease_max_ms);
-    set_ms(&mut limits.lease_default, keys.lease_default_ms);
-    set(&mut limits.attempts_max, keys.attempts_max);
-    set(&mut limits.attempts_default, keys.attempts_default);
-    set_ms(&mut limits.wait_max, keys.wait_max_ms);
-    set(&mut limits.answer_bytes, keys.answer_bytes);
-    set(&mut limits.answer_bytes_max, keys.answer_max_bytes);
-
+    let limits = Limits {
+        payload_bytes: keys.payload_bytes,
+        metadata_bytes: keys.metadata_bytes,
+        headers: keys.headers,
+        header_bytes: keys.header_bytes,
+        name_bytes: keys.name_bytes,
+        key_bytes: keys.key_bytes,
+        reason_bytes: keys.reason_bytes,
+        members: keys.members,
+        request_bytes: keys.request_bytes,
+        demands: keys.demands,
+        leased_per_topic: keys.leased_per_topic,
+        leased_per_tenant: keys.leased_per_tenant,
+        leased_per_shard: keys.leased_per_shard,
+        topics_per_namespace: keys.topics_per_namespace,
+        span: Duration::from_millis(keys.span_ms),
+        lease_min: Duration::from_millis(keys.lease_min_ms),
+        lease_max: Duration::from_millis(keys.lease_max_ms),
+        lease_default: Duration::from_millis(keys.lease_default_ms),
+        attempts_max: keys.attempts_max,
+        attempts_default: keys.attempts_default,
+        wait_max: Duration::from_millis(keys.wait_max_ms),
+        answer_bytes: keys.answer_bytes,
+        answer_bytes_max: keys.answer_max_bytes,
+    };
     let Limits { lease_min, lease_default, lease_max, .. } = limits;
     let days = Duration::from_secs(366 * 86_400);
     for (wrong, message) in [
@@ -212,16 +203,16 @@ fn limits(keys: LimitKeys, errors: &mut Vec<String>) -> Limits {
 }
 
 fn engine(keys: EngineKeys, settings: &mut Settings, load: &mut LoadLimits, errors: &mut Vec<String>) {
-    set(&mut settings.batch_rows, keys.batch_rows);
-    set(&mut settings.batches_per_server, keys.batches_per_server);
-    set_ms(&mut settings.dedupe_window, keys.dedupe_window_ms);
-    set_ms(&mut settings.dead_letter_retention, keys.dead_letter_retention_ms);
-    set_ms(&mut settings.shard_lease, keys.shard_lease_ms);
-    set_ms(&mut settings.idle_topic, keys.idle_topic_ms);
-    set(&mut settings.polls, keys.polls);
-    set(&mut load.parked_per_connection, keys.polls_per_connection);
-    set(&mut load.calls, keys.calls);
-    set(&mut load.calls_per_connection, keys.calls_per_connection);
+    settings.batch_rows = keys.batch_rows;
+    settings.batches_per_server = keys.batches_per_server;
+    settings.dedupe_window = Duration::from_millis(keys.dedupe_window_ms);
+    settings.dead_letter_retention = Duration::from_millis(keys.dead_letter_retention_ms);
+    settings.shard_lease = Duration::from_millis(keys.shard_lease_ms);
+    settings.idle_topic = Duration::from_millis(keys.idle_topic_ms);
+    settings.polls = keys.polls;
+    load.parked_per_connection = keys.polls_per_connection;
+    load.calls = keys.calls;
+    load.calls_per_connection = keys.calls_per_connection;
     for (wrong, message) in [
         (settings.batch_rows < settings.limits.members, "batch_rows must be at least limits.members"),
         (settings.batches_per_server == 0, "batches_per_server must not be 0"),
@@ -237,27 +228,20 @@ fn engine(keys: EngineKeys, settings: &mut Settings, load: &mut LoadLimits, erro
     }
 }
 
-fn memory(
-    keys: MemoryKeys,
-    forward_bytes: usize,
-    settings: &mut Settings,
-    load: &mut LoadLimits,
-    errors: &mut Vec<String>,
-) {
-    set(&mut settings.index_bytes, keys.index_bytes);
-    set(&mut settings.topic_bytes, keys.topic_bytes);
-    set(&mut settings.admit_bytes, keys.admit_bytes);
-    set(&mut settings.admit_shard_bytes, keys.admit_shard_bytes);
-    set(&mut settings.admit_tenant_bytes, keys.admit_tenant_bytes);
-    set(&mut load.request_bytes, keys.request_bytes);
-    set(&mut settings.poll_bytes, keys.poll_bytes);
+fn memory(keys: &MemoryKeys, settings: &mut Settings, load: &mut LoadLimits, errors: &mut Vec<String>) {
+    settings.index_bytes = keys.index_bytes;
+    settings.topic_bytes = keys.topic_bytes;
+    settings.admit_bytes = keys.admit_bytes;
+    settings.admit_shard_bytes = keys.admit_shard_bytes;
+    settings.admit_tenant_bytes = keys.admit_tenant_bytes;
+    load.request_bytes = keys.request_bytes;
+    settings.poll_bytes = keys.poll_bytes;
     // Parts of the node's bytes, but room for one request in any case.
-    load.request_bytes_per_connection = (load.request_bytes / 8).max(settings.limits.request_bytes);
-    load.request_bytes_per_namespace = (load.request_bytes / 4).max(settings.limits.request_bytes);
-    set(&mut load.request_bytes_per_connection, keys.request_bytes_per_connection);
-    set(&mut load.request_bytes_per_namespace, keys.request_bytes_per_namespace);
-    set(&mut load.unread_bytes, keys.unsent_bytes);
-    set(&mut load.unread_bytes_per_connection, keys.unsent_bytes_per_connection);
+    let part = |of: usize| (keys.request_bytes / of).max(settings.limits.request_bytes);
+    load.request_bytes_per_connection = keys.request_bytes_per_connection.unwrap_or_else(|| part(8));
+    load.request_bytes_per_namespace = keys.request_bytes_per_namespace.unwrap_or_else(|| part(4));
+    load.unread_bytes = keys.unsent_bytes;
+    load.unread_bytes_per_connection = keys.unsent_bytes_per_connection;
     let request = settings.limits.request_bytes;
     let connection = load.unread_bytes_per_connection;
     for (name, bytes, min, bound) in [
@@ -275,7 +259,7 @@ fn memory(
         ("request_bytes_per_connection", load.request_bytes_per_connection, request, "limits.request_bytes"),
         ("request_bytes_per_namespace", load.request_bytes_per_namespace, request, "limits.request_bytes"),
         ("poll_bytes", settings.poll_bytes, 1 << 20, "1 MiB"),
-        ("forward_bytes", forward_bytes, request, "limits.request_bytes"),
+        ("forward_bytes", keys.forward_bytes, request, "limits.request_bytes"),
         ("unsent_bytes", load.unread_bytes, connection, "memory.unsent_bytes_per_connection"),
         ("unsent_bytes_per_connection", connection, 1, "1 byte"),
     ] {
@@ -350,31 +334,20 @@ fn shards(listed: Vec<Shard>, has_catalog: bool, errors: &mut Vec<String>) -> Ve
     shards
 }
 
-fn log(given: Option<String>, errors: &mut Vec<String>) -> String {
-    let directives = given.unwrap_or_else(|| LOG_DEFAULT.to_owned());
+fn log(directives: String, errors: &mut Vec<String>) -> String {
     if let Err(wrong) = log_filter(&directives) {
         errors.push(format!("node.log (or RUST_LOG) is not a valid log filter: {wrong}"));
     }
     directives
 }
 
-fn log_format(given: Option<&str>, errors: &mut Vec<String>) -> LogFormat {
+fn log_format(given: &str, errors: &mut Vec<String>) -> LogFormat {
     match given {
-        None | Some("text") => LogFormat::Text,
-        Some("json") => LogFormat::Json,
-        Some(_) => {
+        "text" => LogFormat::Text,
+        "json" => LogFormat::Json,
+        _ => {
             errors.push("node.log_format must be text or json".to_owned());
             LogFormat::Text
         }
     }
-}
-
-fn set<T>(value: &mut T, given: Option<T>) {
-    if let Some(given) = given {
-        *value = given;
-    }
-}
-
-fn set_ms(value: &mut Duration, given: Option<u64>) {
-    set(value, given.map(Duration::from_millis));
 }

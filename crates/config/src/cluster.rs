@@ -38,15 +38,15 @@ pub(super) struct Cluster {
 pub(super) fn cluster(
     catalog: Catalog,
     shards: &[ShardConfig],
-    node: &mut Node,
+    node: &Node,
     secret: Option<Secret>,
     ports: [(&str, &str); 2],
     errors: &mut Vec<String>,
 ) -> Cluster {
-    let catalog_copy = catalog.copy_file;
+    let catalog_copy = catalog.copy_file.map(PathBuf::from);
     let catalog = catalog_url(catalog.url, shards, errors);
-    let peer = address("node.peer", node.peer.take(), "127.0.0.1:7422", errors);
-    let file = node.peer_secret_file.take();
+    let peer = address("node.peer", node.peer.clone(), errors);
+    let file = node.peer_secret_file.clone();
     let secret = secret.or_else(|| secret_file("node.peer_secret_file", file?, errors));
     let peer_secrets = secret.map(|secret| secret.lines()).unwrap_or_default();
     // Without a secret and an address for others, the node is the only one of its cluster.
@@ -59,16 +59,15 @@ pub(super) fn cluster(
         check_secrets(&peer_secrets, errors);
         check_advertised(&catalog, node.advertise.as_deref().unwrap_or(&peer), errors);
     }
-    let name = node.name.take().and_then(|name| match name.parse() {
+    let name = node.name.as_ref().and_then(|name| match name.parse() {
         Ok(name) => Some(name),
         Err(error) => {
             errors.push(format!("node.name: {error}"));
             None
         }
     });
-    let advertise_clients = node.advertise_clients.take();
-    let advertise_clients =
-        advertise_clients.map(|text| address("node.advertise_clients", Some(text), "", errors));
+    let advertise_clients = node.advertise_clients.clone();
+    let advertise_clients = advertise_clients.map(|text| address("node.advertise_clients", text, errors));
     if node.advertise.is_some() && node.advertise == advertise_clients {
         errors.push("node.advertise and node.advertise_clients are the same: each is of another port".into());
     }

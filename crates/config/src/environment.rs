@@ -1,28 +1,21 @@
 //! Environment variables that override the file: `FOREBAY_GRPC` for `node.grpc`,
-//! `FOREBAY_LIMITS_PAYLOAD_BYTES` for `limits.payload_bytes`, and so on for `TLS`, `ACCESS`, `TRACES`,
-//! `ENGINE`, `MEMORY` and `METRICS`;
-//! `FOREBAY_HTTP_HOSTS`, `FOREBAY_HTTP_CORS_ORIGINS`, `FOREBAY_HTTP_TRUSTED_PROXIES` and
-//! `FOREBAY_HTTP_GRAFANA` for those of `[http]`.
+//! `FOREBAY_LIMITS_PAYLOAD_BYTES` for `limits.payload_bytes`, and so on for each key.
 
-use std::ffi::OsString;
+use std::{collections::BTreeMap, ffi::OsString};
 
 use forebay_types::nearest;
 use toml::{Table, Value};
 
-use super::values::Secret;
+use super::{file, values::Secret};
 
 /// Starts the name of every variable that is read, but for [`LOG`].
 const PREFIX: &str = "FOREBAY_";
 /// Overrides `node.log`, as it does in other programs.
 const LOG: &str = "RUST_LOG";
-/// The keys of `[http]` that variables set, as lists with commas.
-const HTTP_KEYS: [&str; 3] = ["hosts", "cors_origins", "trusted_proxies"];
-/// The key of `[access]` whose variable does not name the section.
-const BOOTSTRAP: &str = "bootstrap_token_file";
-/// The variable of `http.grafana`, the one key of its section that is no list.
-const GRAFANA: &str = "http_grafana";
-/// The variable of `traces.ratio`, the one key that is no whole number.
-const RATIO: &str = "traces_ratio";
+/// The variable of a secret.
+const MYSQL_PASSWORD: &str = "mysql_password";
+/// The variable of the other secret.
+const PEER_SECRET: &str = "peer_secret";
 /// Variables of the command line.
 const COMMAND_LINE: [&str; 12] = [
     "addr",
@@ -41,48 +34,7 @@ const COMMAND_LINE: [&str; 12] = [
 /// Variables of tests and their tools.
 const DEVELOPMENT: [&str; 4] = ["bin", "test_", "e2e_", "sim_"];
 
-/// The keys of `[node]` that variables set.
-const NODE_KEYS: [&str; 25] = [
-    "grpc",
-    "http",
-    "advertise",
-    "advertise_clients",
-    "name",
-    "peer",
-    "peer_secret_file",
-    "allow_not_durable",
-    "insecure",
-    "log",
-    "log_format",
-    "drain_ms",
-    "strict_namespaces",
-    "grpc_connections",
-    "http_connections",
-    "peer_connections",
-    "connections_per_address",
-    "handshake_timeout_ms",
-    "body_timeout_ms",
-    "status_age_ms",
-    "idle_timeout_ms",
-    "unread_timeout_ms",
-    "mysql_password_file",
-    "mysql_tls_ca_file",
-    "mysql_tls",
-];
-
-/// Other variables that are read.
-const OTHERS: [&str; 8] = [
-    "mysql_password",
-    "peer_secret",
-    BOOTSTRAP,
-    "http_hosts",
-    "http_cors_origins",
-    "http_trusted_proxies",
-    GRAFANA,
-    "metrics_topics",
-];
-
-/// Sections whose keys are set by variables that begin with their name.
+/// Sections whose unknown keys are refused as keys, if a variable begins with their name.
 const SECTIONS: [&str; 8] = ["tls", "traces", "access", "limits", "engine", "memory", "metrics", "catalog"];
 
 /// A variable whose name and value are text. All of ours are.
@@ -106,42 +58,34 @@ pub fn overlay(
     errors: &mut Vec<String>,
 ) -> Secrets {
     let (mut secrets, mut log) = (Secrets::default(), None);
+    let sections = file::sections();
+    let keys = sections.iter().flat_map(|section| section.keys.iter().map(move |key| (section, key)));
+    let keys: BTreeMap<_, _> =
+        keys.filter_map(|(section, key)| Some((section.variable(key)?, (section.name(), key)))).collect();
     for (variable, text) in variables {
         if variable == LOG && !text.is_empty() {
             log = Some(Value::String(text));
             continue;
         }
         let Some(name) = variable.strip_prefix(PREFIX).map(str::to_ascii_lowercase) else { continue };
-        if name == "mysql_password" {
+        if let Some((section, key)) = keys.get(&variable.to_ascii_uppercase()) {
+            set(table, section, [(key.name, (key.read)(&text))], errors);
+        } else if name == MYSQL_PASSWORD {
             secrets.mysql_password = Some(Secret::new(text));
-        } else if name == "peer_secret" {
+        } else if name == PEER_SECRET {
             secrets.peer_secret = Some(Secret::new(text));
-        } else if name == BOOTSTRAP {
-            set(table, "access", [(BOOTSTRAP, Value::String(text))], errors);
-        } else if NODE_KEYS.contains(&name.as_str()) {
-            set(table, "node", [(name.as_str(), value(&text))], errors);
-        } else if let Some(key) = name.strip_prefix("http_").filter(|key| HTTP_KEYS.contains(key)) {
-            set(table, "http", [(key, list(&text))], errors);
-        } else if name == GRAFANA {
-            set(table, "http", [("grafana", Value::String(text))], errors);
-        } else if name == "metrics_topics" {
-            set(table, "metrics", [("topics", list(&text))], errors);
-        } else if name == RATIO {
-            set(table, "traces", [("ratio", decimal(&text))], errors);
         } else if let Some((section, key)) =
             name.split_once('_').filter(|(section, _)| SECTIONS.contains(section))
         {
-            set(table, section, [(key, value(&text))], errors);
+            set(table, section, [(key, Value::String(text))], errors);
         } else if !belongs_to_others(&name, &text) {
-            let known = NODE_KEYS.iter().chain(&COMMAND_LINE).chain(&OTHERS);
-            let known: Vec<String> =
-                known.map(|name| format!("{PREFIX}{}", name.to_ascii_uppercase())).collect();
+            let others = COMMAND_LINE.iter().chain([&MYSQL_PASSWORD, &PEER_SECRET]);
+            let others = others.map(|name| format!("{PREFIX}{}", name.to_ascii_uppercase()));
+            let known: Vec<_> = keys.keys().cloned().chain(others).collect();
             let near = nearest(&variable, known.iter().map(String::as_str));
             let hint = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
             errors.push(format!(
-                "unknown environment variable {variable}; FOREBAY_LOG sets node.log, \
-                 FOREBAY_LIMITS_MEMBERS sets limits.members, and so on for [tls], [traces], [engine] and \
-                 [memory]{hint}"
+                "unknown environment variable {variable}; `forebay config keys` lists them{hint}"
             ));
         }
     }
@@ -171,25 +115,5 @@ pub fn set<'a>(
             Value::Table(section) => drop(section.insert(key.to_owned(), value)),
             _ => errors.push(format!("{section} must be a section")),
         }
-    }
-}
-
-/// The texts between the commas.
-fn list(text: &str) -> Value {
-    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-    Value::Array(entries.map(|entry| Value::String(entry.to_owned())).collect())
-}
-
-/// A number, else a string, which the key then refuses.
-fn decimal(text: &str) -> Value {
-    text.parse().map_or_else(|_| Value::String(text.to_owned()), Value::Float)
-}
-
-/// An integer or a boolean if the text is one, else a string.
-fn value(text: &str) -> Value {
-    match (text.parse(), text.parse()) {
-        (Ok(number), _) => Value::Integer(number),
-        (_, Ok(boolean)) => Value::Boolean(boolean),
-        _ => Value::String(text.to_owned()),
     }
 }

@@ -1,16 +1,17 @@
 //! The keys of `forebay.toml`, as written.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use forebay_access::toml_message;
-use forebay_types::instead;
-use serde::{Deserialize, de::DeserializeOwned};
+use forebay_edge::admission::LoadLimits;
+use forebay_engine::{ReportedTopics, Settings};
+use forebay_types::{Limits, instead};
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-/// Their names.
-const SECTIONS: &str = "node tls access catalog shard http traces limits engine memory metrics namespace";
+use super::keys::{KeyType, Section, ms, section};
 
-/// The whole file. `check.rs` fills in the defaults of absent keys.
+/// The whole file. Absent keys have their defaults.
 #[derive(Debug, Default)]
 pub struct File {
     /// `[node]`: the process.
@@ -39,282 +40,354 @@ pub struct File {
     pub namespaces: BTreeMap<String, NamespaceKeys>,
 }
 
-/// `[node]`: the process.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Node {
-    /// Where to serve gRPC, `host:port`.
-    pub grpc: Option<String>,
-    /// Where to serve HTTP, `host:port`.
-    pub http: Option<String>,
-    /// Where other nodes reach this one, `host:port`.
-    pub advertise: Option<String>,
-    /// Where clients reach this node, `host:port`.
-    pub advertise_clients: Option<String>,
-    /// The node's name in its cluster.
-    pub name: Option<String>,
-    /// Where to serve other nodes of the cluster, `host:port`.
-    pub peer: Option<String>,
-    /// Holds the secret that the nodes of the cluster share.
-    pub peer_secret_file: Option<String>,
-    /// Serve even on a database that may lose answered commits.
-    pub allow_not_durable: Option<bool>,
-    /// Serve other machines even without TLS or access control.
-    pub insecure: Option<bool>,
-    /// The log filter, as in `info,forebay_engine=debug`.
-    pub log: Option<String>,
-    /// `text` or `json`.
-    pub log_format: Option<String>,
-    /// How long a stopping node still serves while load balancers notice.
-    pub drain_ms: Option<u64>,
-    /// gRPC connections.
-    pub grpc_connections: Option<usize>,
-    /// HTTP connections.
-    pub http_connections: Option<usize>,
-    /// Connections of other nodes.
-    pub peer_connections: Option<usize>,
-    /// Connections of one address without a credential, at each port.
-    pub connections_per_address: Option<usize>,
-    /// How long a connection may take to begin, and an HTTP request to arrive.
-    pub handshake_timeout_ms: Option<u64>,
-    /// How long nothing of a request may arrive.
-    pub body_timeout_ms: Option<u64>,
-    /// How old what the pages show may be.
-    pub status_age_ms: Option<u64>,
-    /// How long a gRPC connection may be without a call.
-    pub idle_timeout_ms: Option<u64>,
-    /// How long a gRPC connection may leave its answers unread.
-    pub unread_timeout_ms: Option<u64>,
-    /// Allow only the namespaces that have a section.
-    pub strict_namespaces: Option<bool>,
-    /// Holds the password of the MySQL accounts.
-    pub mysql_password_file: Option<String>,
-    /// CA certificates for connections to MySQL.
-    pub mysql_tls_ca_file: Option<String>,
-    /// Whether connections to MySQL are encrypted: `auto`, `required` or `off`.
-    pub mysql_tls: Option<String>,
+section! {
+    /// The process.
+    Node as "[node]" {
+        let load = LoadLimits::default();
+        /// The gRPC address, `host:port`.
+        grpc: String = "127.0.0.1:7420".to_owned(),
+        /// The HTTP address: every call as JSON, `/`, `/login`, `/status.json`, `/metrics`, `/healthz`,
+        /// `/readyz`.
+        http: String = "127.0.0.1:7421".to_owned(),
+        /// The address at which other nodes reach this one. With it other nodes can join: the `peer` port
+        /// opens, and there must be a secret. By default the `peer` address; for `0.0.0.0` the host's name
+        /// and that port.
+        advertise: Option<String>,
+        /// The address at which clients reach this node. By default the gRPC address.
+        advertise_clients: Option<String>,
+        /// The node's name in its cluster. By default the host's name.
+        name: Option<String>,
+        /// The address for other nodes of the cluster. It opens once there is a secret.
+        peer: String = "127.0.0.1:7422".to_owned(),
+        /// Holds the secret that the nodes of a cluster share, as its first line; or `FOREBAY_PEER_SECRET`
+        /// does. Without it the node is the only one. Further lines are taken from other nodes too, [while it
+        /// is changed](OPERATE.md#several-nodes).
+        peer_secret_file: Option<String>,
+        /// Serve even if a database may lose commits.
+        allow_not_durable: bool,
+        /// Serve other machines even without `[tls]` or `[access]`, and other nodes on other machines without
+        /// TLS.
+        insecure: bool,
+        /// The log filter, as in `info,forebay_engine=debug`. `RUST_LOG` overrides it.
+        // Anybody can make HTTP/2 warn of what they send, as often as they like.
+        log: String = "info,h2=error".to_owned(),
+        /// `text`, or `json` for machines.
+        log_format: String = "text".to_owned(),
+        /// How long a stopping node still serves, so that load balancers notice (at most 15000).
+        drain_ms: u64 = 5_000,
+        /// How many connections the gRPC port has. One that has shown no credential makes room for those that
+        /// come. By default as many as `ulimit -n` allows, up to 8192.
+        grpc_connections: Option<usize>,
+        /// The same of the HTTP port. Calls over HTTP leave an eighth of them for operators, and probes have
+        /// places of their own. By default as many as `ulimit -n` allows, up to 1024.
+        http_connections: Option<usize>,
+        /// The same of the `peer` port. By default as many as `ulimit -n` allows, up to 256.
+        peer_connections: Option<usize>,
+        /// How many connections without a credential an address has at each port
+        /// ([SECURITY.md](SECURITY.md#connections)). `trusted_proxies` lists balancers for which it does not
+        /// hold. By default a quarter of each port's.
+        connections_per_address: Option<usize>,
+        /// A connection whose TLS handshake is not done by then is closed, as is one on which no credential
+        /// was accepted in as long after it.
+        handshake_timeout_ms: u64 = ms(load.timeouts.handshake),
+        /// A request of which nothing arrives for so long is ended.
+        body_timeout_ms: u64 = ms(load.body_timeout),
+        /// How old the figures on `/`, `/metrics` and `/status.json` may be.
+        status_age_ms: u64 = 1_000,
+        /// A gRPC connection without a call for so long is closed.
+        idle_timeout_ms: u64 = ms(load.timeouts.idle),
+        /// A gRPC connection whose client does not read its answers for so long is closed.
+        unread_timeout_ms: u64 = ms(load.timeouts.unread),
+        /// Accept only namespaces that have a section.
+        strict_namespaces: bool,
+        /// Holds the password of the MySQL accounts; or `FOREBAY_MYSQL_PASSWORD` does.
+        mysql_password_file: Option<String>,
+        /// Whether connections to the database servers are encrypted: `auto` if the server can, `required`,
+        /// `off`.
+        mysql_tls: String = "auto".to_owned(),
+        /// The certificate authority of the database servers. Their certificates and names are verified.
+        mysql_tls_ca_file: Option<String>,
+    }
 }
 
-/// `[tls]`: certificates, as PEM.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TlsKeys {
-    /// Of the gRPC and the HTTP port, with those between it and its authority.
-    pub cert_file: Option<String>,
-    /// Its private key.
-    pub key_file: Option<String>,
-    /// The authorities of clients.
-    pub client_ca_file: Option<String>,
-    /// Whether clients show a certificate: `off`, `optional` or `required`.
-    pub client_auth: Option<String>,
-    /// The certificates of this node for connections between nodes, with those between it and its authority.
-    pub peer_cert_file: Option<String>,
-    /// Its private key.
-    pub peer_key_file: Option<String>,
-    /// The authorities of nodes.
-    pub peer_ca_file: Option<String>,
-    /// A DNS name that every node's certificate has.
-    pub peer_name: Option<String>,
+section! {
+    /// With `tokens_file`, `catalog_tokens` or `[[access.certificate]]` each call needs a token or a
+    /// certificate with the right for it ([SECURITY.md](SECURITY.md#access)).
+    AccessKeys as "[access]" {
+        /// The file of tokens, which `forebay token create` makes.
+        tokens_file: Option<String>,
+        /// Accept tokens of the catalog.
+        catalog_tokens: bool,
+        /// A file with the text of the first token of the catalog.
+        bootstrap_token_file: Option<String>,
+        /// The entries `[[access.certificate]]`.
+        certificate: Vec<CertificateKeys>,
+    }
 }
 
-/// `[access]`: who may do what.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AccessKeys {
-    /// The file of tokens.
-    pub tokens_file: Option<String>,
-    /// Tokens of the catalog are accepted.
-    pub catalog_tokens: Option<bool>,
-    /// A file with the text of the first token of the catalog.
-    pub bootstrap_token_file: Option<String>,
-    /// `[[access.certificate]]`: what holders of certificates may do.
-    pub certificate: Vec<CertificateKeys>,
+section! {
+    /// Rights of the holder of a certificate, one entry each.
+    CertificateKeys as "[[access.certificate]]" {
+        /// The name in the certificate: its first URI, or else its first DNS name.
+        san: Option<String>,
+        /// Rights in namespaces, as in `team-*:produce`.
+        grants: Option<Vec<String>>,
+    }
 }
 
-/// `[[access.certificate]]`: what the holder of a certificate may do.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CertificateKeys {
-    /// The name in it: its first URI, or else its first DNS name.
-    pub san: String,
-    /// Rights in namespaces, as in `team-*:produce`.
-    pub grants: Vec<String>,
+section! {
+    /// Certificates, all files as PEM ([SECURITY.md](SECURITY.md)).
+    TlsKeys as "[tls]" {
+        /// The certificate of the gRPC and the HTTP port, with those between it and its authority. Without it
+        /// and its key these ports have no TLS.
+        cert_file: Option<String>,
+        /// Its key.
+        key_file: Option<String>,
+        /// The authorities of clients' certificates.
+        client_ca_file: Option<String>,
+        /// Whether clients show a certificate: `off`, `optional`, `required`. By default `required` with
+        /// `client_ca_file`, else `off`.
+        client_auth: Option<String>,
+        /// The certificate that the node shows other nodes, with those between it and its authority. Without
+        /// it, its key and the authorities there is no TLS between nodes.
+        peer_cert_file: Option<String>,
+        /// Its key.
+        peer_key_file: Option<String>,
+        /// The authorities of nodes.
+        peer_ca_file: Option<String>,
+        /// A DNS name that every node's certificate has. By default the host in the address of the node that
+        /// is called.
+        peer_name: Option<String>,
+    }
 }
 
-/// `[catalog]`: the catalog of a cluster.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Catalog {
-    /// The database, as in `mysql://forebay@db1:3306/forebay_catalog`.
-    pub url: Option<String>,
-    /// A file of the node's own, in which it keeps what the catalog says, to start with it while that is away.
-    pub copy_file: Option<PathBuf>,
+section! {
+    /// The catalog of the cluster. `forebay migrate` makes it, and adds the shards of the file to it; on
+    /// SQLite a node makes it at its first start.
+    Catalog as "[catalog]" {
+        /// The database, as in `mysql://forebay@db1:3306/forebay_catalog`. By default beside the `[[shard]]`
+        /// with the lowest id: the file `catalog.db` in the same folder, or a schema at the same server with
+        /// `_catalog` behind the name (`forebay_0001_catalog`).
+        url: Option<String>,
+        /// A file of the node's own, in which it keeps what the catalog says, to
+        /// [start with it](OPERATE.md#starting-without-the-catalog) while the catalog is away.
+        copy_file: Option<String>,
+    }
 }
 
-/// `[[shard]]`: one shard.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Shard {
-    /// Part of every item's id, so it must never change.
-    pub id: Option<u32>,
-    /// The database, as in `mysql://forebay@db1:3306/forebay_0001`.
-    pub url: Option<String>,
+section! {
+    /// Shards that `forebay migrate` adds to the catalog, one entry each.
+    Shard as "[[shard]]" {
+        /// Part of every item's id, so it must never change.
+        id: Option<u32>,
+        /// The database, as in `mysql://forebay@db1:3306/forebay_0001` or
+        /// `sqlite:///var/lib/forebay/0001.db`. It has no password.
+        url: Option<String>,
+    }
 }
 
-/// `[http]`: who may use the HTTP port.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct HttpKeys {
-    /// Names by which the node may be called there, beside those that it knows.
-    pub hosts: Vec<String>,
-    /// Origins whose web pages may make calls.
-    pub cors_origins: Vec<String>,
-    /// Proxies that say truly where requests come from.
-    pub trusted_proxies: Vec<String>,
-    /// The template of links to Grafana.
-    pub grafana: Option<String>,
+section! {
+    /// Rules of the HTTP port.
+    HttpKeys as "[http]" {
+        /// Further names by which the HTTP port may be called. Always allowed: IP addresses, `localhost`, the
+        /// host's name, and the names in `http`, `advertise` and `advertise_clients`. `*.example.com` allows
+        /// all names that end so. Other names get 421, but for `/healthz` and `/readyz`.
+        hosts: Vec<String>,
+        /// Origins whose web pages may make calls, such as `https://app.example.com`. Other pages can't.
+        cors_origins: Vec<String>,
+        /// Addresses and networks of proxies, such as `10.0.0.0/8`, whose `X-Forwarded-For` says where
+        /// requests come from. `connections_per_address` does not hold for them, at no port.
+        trusted_proxies: Vec<String>,
+        /// The target of links for long history, such as
+        /// `https://grafana.example.com/d/forebay?var-namespace={namespace}&var-topic={topic}`. Pages without
+        /// a topic or a namespace insert `$__all`.
+        grafana: Option<String>,
+    }
 }
 
-/// `[traces]`: where spans go.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TraceKeys {
-    /// A collector that takes OTLP over gRPC, as in `http://collector:4317`.
-    pub endpoint: Option<String>,
-    /// The share of calls without a trace of their own that get one.
-    pub ratio: Option<f64>,
-    /// The authorities that the collector's certificate may be of, as PEM. By default those of the system.
-    pub ca_file: Option<String>,
-    /// A file with what each request to the collector carries, one `name: value` a line.
-    pub headers_file: Option<String>,
+section! {
+    /// Topics with [metrics](METRICS.md) of their own.
+    MetricsKeys as "[metrics]" {
+        let reported = ReportedTopics::default();
+        /// Names as `shop/orders`, or how they begin, as in `shop/*`.
+        topics: Vec<String> = reported.patterns,
+        /// The most of them: the first that the node sees (at most 10000).
+        topics_max: usize = reported.most,
+    }
 }
 
-/// `[limits]`: what one request may have.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LimitKeys {
-    /// The most bytes of a payload.
-    pub payload_bytes: Option<usize>,
-    /// The most bytes of an item's metadata.
-    pub metadata_bytes: Option<usize>,
-    /// The most headers of an item.
-    pub headers: Option<usize>,
-    /// The most bytes of an item's headers together.
-    pub header_bytes: Option<usize>,
-    /// The most bytes of a topic or namespace.
-    pub name_bytes: Option<usize>,
-    /// The most bytes of a dedupe key, request id or consumer.
-    pub key_bytes: Option<usize>,
-    /// The most bytes of a nack's reason.
-    pub reason_bytes: Option<usize>,
-    /// The most members of a call.
-    pub members: Option<usize>,
-    /// The most bytes of a request.
-    pub request_bytes: Option<usize>,
-    /// The most topics of a dequeue.
-    pub demands: Option<usize>,
-    /// The most leased items of a topic in a shard.
-    pub leased_per_topic: Option<usize>,
-    /// The most leased items of a namespace in a shard.
-    pub leased_per_tenant: Option<usize>,
-    /// The most leased items of a shard.
-    pub leased_per_shard: Option<usize>,
-    /// The most topics of a namespace.
-    pub topics_per_namespace: Option<usize>,
-    /// The longest delay and ttl.
-    pub span_ms: Option<u64>,
-    /// The shortest lease.
-    pub lease_min_ms: Option<u64>,
-    /// The longest lease.
-    pub lease_max_ms: Option<u64>,
-    /// The lease of an item that names none.
-    pub lease_default_ms: Option<u64>,
-    /// The largest `max_attempts`.
-    pub attempts_max: Option<u32>,
-    /// The `max_attempts` of an item that names none.
-    pub attempts_default: Option<u32>,
-    /// The longest long poll.
-    pub wait_max_ms: Option<u64>,
-    /// Bytes of items in an answer by default.
-    pub answer_bytes: Option<usize>,
-    /// The largest `max_bytes` of a dequeue.
-    pub answer_max_bytes: Option<usize>,
+section! {
+    /// The collector of spans.
+    TraceKeys as "[traces]" {
+        /// A collector that takes OTLP over gRPC, such as `http://collector:4317`. With `https://` its
+        /// certificate is checked. Without an endpoint there are no spans.
+        endpoint: Option<String>,
+        /// The authorities that the collector's certificate may be of, as PEM. By default those of the
+        /// system.
+        ca_file: Option<String>,
+        /// A file with headers of each request to the collector, such as `authorization: Bearer …`, one a
+        /// line.
+        headers_file: Option<String>,
+        /// The share of calls without a trace of their own that begin one. A call with a `traceparent` is
+        /// recorded if its caller's span is.
+        ratio: f64 = 0.01,
+    }
 }
 
-/// `[engine]`: batches, leases and calls.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct EngineKeys {
-    /// Rows of one commit.
-    pub batch_rows: Option<usize>,
-    /// Commits in flight at one database server.
-    pub batches_per_server: Option<usize>,
-    /// How long dedupe keys and request ids are remembered.
-    pub dedupe_window_ms: Option<u64>,
-    /// How long dead letters are kept; 0: for ever.
-    pub dead_letter_retention_ms: Option<u64>,
-    /// How long a silent owner keeps a shard.
-    pub shard_lease_ms: Option<u64>,
-    /// How long a topic without items is kept in memory.
-    pub idle_topic_ms: Option<u64>,
-    /// Long polls that may wait at the node.
-    pub polls: Option<usize>,
-    /// Long polls that may wait on one connection.
-    pub polls_per_connection: Option<usize>,
-    /// Calls in progress at the node.
-    pub calls: Option<usize>,
-    /// Calls in progress on one connection.
-    pub calls_per_connection: Option<usize>,
+section! {
+    /// Bounds on what calls may ask for ([PROTOCOL.md](PROTOCOL.md#limits)).
+    LimitKeys as "[limits]" {
+        let limits = Limits::default();
+        /// The most bytes of a payload.
+        payload_bytes: usize = limits.payload_bytes,
+        /// The most bytes of an item's metadata.
+        metadata_bytes: usize = limits.metadata_bytes,
+        /// The most headers of an item.
+        headers: usize = limits.headers,
+        /// The most bytes of an item's headers together.
+        header_bytes: usize = limits.header_bytes,
+        /// The most bytes of a topic or namespace.
+        name_bytes: usize = limits.name_bytes,
+        /// The most bytes of a dedupe key, request id or consumer.
+        key_bytes: usize = limits.key_bytes,
+        /// The most bytes of a nack's reason.
+        reason_bytes: usize = limits.reason_bytes,
+        /// The most members of a call.
+        members: usize = limits.members,
+        /// The most bytes of a request.
+        request_bytes: usize = limits.request_bytes,
+        /// The most topics of a dequeue.
+        demands: usize = limits.demands,
+        /// The most leased items of a topic in a shard.
+        leased_per_topic: usize = limits.leased_per_topic,
+        /// The most leased items of a namespace in a shard.
+        leased_per_tenant: usize = limits.leased_per_tenant,
+        /// The most leased items of a shard.
+        leased_per_shard: usize = limits.leased_per_shard,
+        /// The most topics of a namespace.
+        topics_per_namespace: usize = limits.topics_per_namespace,
+        /// The longest delay and ttl.
+        span_ms: u64 = ms(limits.span),
+        /// The shortest lease.
+        lease_min_ms: u64 = ms(limits.lease_min),
+        /// The longest lease.
+        lease_max_ms: u64 = ms(limits.lease_max),
+        /// The lease of an item that names none.
+        lease_default_ms: u64 = ms(limits.lease_default),
+        /// The largest `max_attempts`.
+        attempts_max: u32 = limits.attempts_max,
+        /// The `max_attempts` of an item that names none.
+        attempts_default: u32 = limits.attempts_default,
+        /// The longest long poll.
+        wait_max_ms: u64 = ms(limits.wait_max),
+        /// Bytes of items in an answer to a dequeue without `max_bytes`.
+        answer_bytes: usize = limits.answer_bytes,
+        /// The largest `max_bytes` of a dequeue.
+        answer_max_bytes: usize = limits.answer_bytes_max,
+    }
 }
 
-/// `[memory]`: what memory is used for.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct MemoryKeys {
-    /// The ready index and cached bodies of all shards.
-    pub index_bytes: Option<usize>,
-    /// Topics of all shards, 1 KiB each.
-    pub topic_bytes: Option<usize>,
-    /// Enqueues that wait for their commit, in total.
-    pub admit_bytes: Option<usize>,
-    /// The same for one shard.
-    pub admit_shard_bytes: Option<usize>,
-    /// The same for one namespace in one shard.
-    pub admit_tenant_bytes: Option<usize>,
-    /// Requests that are being received or handled.
-    pub request_bytes: Option<usize>,
-    /// The same for one connection.
-    pub request_bytes_per_connection: Option<usize>,
-    /// The same for one namespace.
-    pub request_bytes_per_namespace: Option<usize>,
-    /// Long polls that wait.
-    pub poll_bytes: Option<usize>,
-    /// Calls that another node is to serve, on their way to one node.
-    pub forward_bytes: Option<usize>,
-    /// Answers that clients have not read yet.
-    pub unsent_bytes: Option<usize>,
-    /// The same for one connection.
-    pub unsent_bytes_per_connection: Option<usize>,
+section! {
+    /// How the engine works.
+    EngineKeys as "[engine]" {
+        let settings = Settings::default();
+        let load = LoadLimits::default();
+        /// Rows of one commit.
+        batch_rows: usize = settings.batch_rows,
+        /// Commits in flight at one database server before the small batches of its other shards wait. On a
+        /// quick server fewer small ones are in flight.
+        batches_per_server: usize = settings.batches_per_server,
+        /// How long dedupe keys and request ids are remembered.
+        dedupe_window_ms: u64 = ms(settings.dedupe_window),
+        /// How long dead letters are kept; 0: for ever.
+        dead_letter_retention_ms: u64 = ms(settings.dead_letter_retention),
+        /// How long a silent owner keeps a shard.
+        shard_lease_ms: u64 = ms(settings.shard_lease),
+        /// How long memory keeps a topic without items.
+        idle_topic_ms: u64 = ms(settings.idle_topic),
+        /// Long polls that may wait at the node. Over it a dequeue is rejected.
+        polls: usize = settings.polls,
+        /// Long polls that may wait on one connection. Over it a dequeue does not wait.
+        polls_per_connection: usize = load.parked_per_connection,
+        /// Calls being served at the node.
+        calls: usize = load.calls,
+        /// Calls being served on one connection.
+        calls_per_connection: usize = load.calls_per_connection,
+    }
 }
 
-/// `[metrics]`: which topics have metrics of their own.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct MetricsKeys {
-    /// Names as `namespace/topic`, or how they begin, with a `*`.
-    pub topics: Option<Vec<String>>,
-    /// At most this many topics have metrics of their own.
-    pub topics_max: Option<usize>,
+section! {
+    /// How much memory is used.
+    MemoryKeys as "[memory]" {
+        let settings = Settings::default();
+        let load = LoadLimits::default();
+        /// Ready index and cached bodies of all shards.
+        index_bytes: usize = settings.index_bytes,
+        /// Topics: 1 KiB for each topic in each shard in which it has items. Over it, items of new topics are
+        /// rejected.
+        topic_bytes: usize = settings.topic_bytes,
+        /// Enqueues that wait for their commit, in all. One tenant has at most a quarter.
+        admit_bytes: usize = settings.admit_bytes,
+        /// The same in a shard. Acks, nacks and extensions may take as much again. Items on their way to a
+        /// consumer may take as much of one tenant in a shard, and twice that of all.
+        admit_shard_bytes: usize = settings.admit_shard_bytes,
+        /// The same of one tenant in a shard. Acks, nacks and extensions may take as much again.
+        admit_tenant_bytes: usize = settings.admit_tenant_bytes,
+        /// Requests being received or served.
+        request_bytes: usize = load.request_bytes,
+        /// The same on one connection. By default an eighth of `request_bytes`.
+        request_bytes_per_connection: Option<usize>,
+        /// The same of one namespace. By default a quarter of `request_bytes`.
+        request_bytes_per_namespace: Option<usize>,
+        /// Long polls that wait. One namespace has at most a quarter.
+        poll_bytes: usize = settings.poll_bytes,
+        /// Calls on their way to one other node that owns their shard. One namespace has at most a quarter.
+        forward_bytes: usize = 64 << 20,
+        /// Answers that clients have not read yet. Over it, calls are rejected on connections that hold more
+        /// than their part of a quarter of it.
+        unsent_bytes: usize = load.unread_bytes,
+        /// The same on one connection. Over it, further calls there are rejected.
+        unsent_bytes_per_connection: usize = load.unread_bytes_per_connection,
+    }
 }
 
-/// `[namespace.NAME]`: what differs for one namespace.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct NamespaceKeys {
-    /// Replaces `engine.dedupe_window_ms`.
-    pub dedupe_window_ms: Option<u64>,
-    /// Replaces `engine.dead_letter_retention_ms`.
-    pub dead_letter_retention_ms: Option<u64>,
+section! {
+    /// Differences of one namespace.
+    NamespaceKeys as "[namespace.NAME]" {
+        /// Replaces `dedupe_window_ms` of `[engine]`.
+        dedupe_window_ms: Option<u64>,
+        /// Replaces `dead_letter_retention_ms` of `[engine]`.
+        dead_letter_retention_ms: Option<u64>,
+    }
+}
+
+/// Every section, in the order of the page.
+pub fn sections() -> [Section; 13] {
+    [
+        Node::section(),
+        AccessKeys::section(),
+        CertificateKeys::section(),
+        TlsKeys::section(),
+        Catalog::section(),
+        Shard::section(),
+        HttpKeys::section(),
+        MetricsKeys::section(),
+        TraceKeys::section(),
+        LimitKeys::section(),
+        EngineKeys::section(),
+        MemoryKeys::section(),
+        NamespaceKeys::section(),
+    ]
+}
+
+impl KeyType for Vec<CertificateKeys> {
+    fn shown(&self, _: &str) -> String {
+        String::new()
+    }
+
+    fn read(text: &str) -> Value {
+        String::read(text)
+    }
 }
 
 /// Reads the table. Every key that is unknown or of a wrong type is reported, not only the first.
@@ -333,8 +406,10 @@ pub fn read(mut table: Table, errors: &mut Vec<String>) -> File {
         metrics: section("metrics", table.remove("metrics"), errors),
         namespaces: namespaces(table.remove("namespace"), errors),
     };
+    let mut names: Vec<_> = sections().iter().map(Section::name).collect();
+    names.dedup();
     for key in table.keys() {
-        errors.push(format!("unknown key {key}; the sections: {}", instead(key, SECTIONS.split(' '))));
+        errors.push(format!("unknown key {key}; the sections: {}", instead(key, names.iter().copied())));
     }
     file
 }

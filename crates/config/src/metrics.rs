@@ -10,9 +10,7 @@ const TOPICS_MAX: usize = 10_000;
 
 /// Checks the keys.
 pub fn metrics(keys: MetricsKeys, errors: &mut Vec<String>) -> ReportedTopics {
-    let ReportedTopics { patterns, most } = ReportedTopics::default();
-    let reported =
-        ReportedTopics { patterns: keys.topics.unwrap_or(patterns), most: keys.topics_max.unwrap_or(most) };
+    let reported = ReportedTopics { patterns: keys.topics, most: keys.topics_max };
     for pattern in reported.patterns.iter().filter(|pattern| !is_pattern(pattern)) {
         errors.push(format!(
             "metrics.topics: {pattern:?} must be NAMESPACE/TOPIC, or begin such a name and end in *, as in \
@@ -39,17 +37,17 @@ mod tests {
 
     #[test]
     fn each_wrong_pattern_is_reported() {
-        let list = |entries: &[&str]| Some(entries.iter().map(|entry| entry.to_string()).collect());
+        let list = |entries: &[&str]| entries.iter().map(|entry| entry.to_string()).collect();
         let mut errors = Vec::new();
-        let keys =
-            MetricsKeys { topics: list(&["*", "shop/*", "shop/orders", "a/b/c", "te*"]), topics_max: None };
+        let topics = list(&["*", "shop/*", "shop/orders", "a/b/c", "te*"]);
+        let keys = MetricsKeys { topics, ..MetricsKeys::default() };
         let reported = metrics(keys, &mut errors);
         assert_eq!((reported.patterns.len(), reported.most), (5, 1_000));
         assert!(errors.is_empty(), "{errors:?}");
         assert_eq!(metrics(MetricsKeys::default(), &mut errors), ReportedTopics::default());
 
         let wrong = ["", "orders", "/orders", "shop/", "a*b/c", "shop/or ders", "shop/**"];
-        metrics(MetricsKeys { topics: list(&wrong), topics_max: Some(10_001) }, &mut errors);
+        metrics(MetricsKeys { topics: list(&wrong), topics_max: 10_001 }, &mut errors);
         assert_eq!(errors.len(), wrong.len() + 1, "{errors:#?}");
         assert!(errors[1].starts_with("metrics.topics: \"orders\""), "{errors:#?}");
         assert!(errors[7].starts_with("metrics.topics_max"), "{errors:#?}");

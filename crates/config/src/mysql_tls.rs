@@ -6,17 +6,17 @@ use forebay_store::Tls;
 use rustls_pki_types::{CertificateDer, pem::PemObject as _};
 
 /// Whether connections are encrypted.
-pub(super) fn mysql_tls(text: Option<&str>, has_ca: bool, errors: &mut Vec<String>) -> Tls {
+pub(super) fn mysql_tls(text: &str, has_ca: bool, errors: &mut Vec<String>) -> Tls {
     match text {
-        None | Some("auto") => Tls::Auto,
-        Some("required") => Tls::Required,
-        Some("off") => {
+        "auto" => Tls::Auto,
+        "required" => Tls::Required,
+        "off" => {
             if has_ca {
                 errors.push("node.mysql_tls is \"off\", and node.mysql_tls_ca_file is set".to_owned());
             }
             Tls::Off
         }
-        Some(other) => {
+        other => {
             errors.push(format!("node.mysql_tls must be auto, required or off, not {other:?}"));
             Tls::Auto
         }

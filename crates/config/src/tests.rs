@@ -352,3 +352,22 @@ fn who_may_use_the_http_port_is_a_list_in_the_file_or_in_a_variable() {
     )
     .unwrap();
 }
+
+#[test]
+fn the_page_lists_every_key_as_the_code_has_it() {
+    let written = include_str!("../../../docs/CONFIGURATION.md");
+    assert!(written == crate::page(), "write it anew: forebay config keys > docs/CONFIGURATION.md");
+}
+
+#[test]
+fn a_variable_has_the_type_of_its_key() {
+    let variables =
+        [("FOREBAY_NAME", "7"), ("FOREBAY_METRICS_TOPICS", "shop/*, mail/in"), ("FOREBAY_TRACES_RATIO", "1")];
+    let config = parse(SHARD, &variables, vec![]).unwrap();
+    assert_eq!(config.name.unwrap().as_str(), "7");
+    assert_eq!(config.settings.reported.patterns, ["shop/*", "mail/in"]);
+    let wrong =
+        parse(SHARD, &[("FOREBAY_INSECURE", "1"), ("FOREBAY_DRAIN_MS", "soon")], vec![]).err().unwrap();
+    assert!(wrong[0].starts_with("node.drain_ms: invalid type"), "{wrong:?}");
+    assert!(wrong[1].starts_with("node.insecure: invalid type"), "{wrong:?}");
+}

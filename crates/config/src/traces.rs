@@ -5,12 +5,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use super::{file::TraceKeys, secret_file::secret_file, values::Secret};
 
-/// The share of traces that begin at this node.
-const RATIO_DEFAULT: f64 = 0.01;
-
 /// Checks the keys. `None`: there are no spans.
 pub fn traces(keys: TraceKeys, errors: &mut Vec<String>) -> Option<TraceSettings> {
-    let ratio = keys.ratio.unwrap_or(RATIO_DEFAULT);
+    let ratio = keys.ratio;
     if !(0.0..=1.0).contains(&ratio) {
         errors.push(format!("traces.ratio is {ratio}; it must be between 0 and 1"));
     }
@@ -62,7 +59,7 @@ fn is_endpoint(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn errors(endpoint: Option<&str>, ratio: Option<f64>) -> Vec<String> {
+    fn errors(endpoint: Option<&str>, ratio: f64) -> Vec<String> {
         let mut errors = Vec::new();
         let endpoint = endpoint.map(str::to_owned);
         traces(TraceKeys { endpoint, ratio, ..TraceKeys::default() }, &mut errors);
@@ -71,7 +68,7 @@ mod tests {
 
     #[test]
     fn without_an_endpoint_there_are_no_spans() {
-        let keys = TraceKeys { ratio: Some(0.5), ..TraceKeys::default() };
+        let keys = TraceKeys { ratio: 0.5, ..TraceKeys::default() };
         assert_eq!(traces(keys, &mut Vec::new()), None);
         let endpoint = Some("http://collector:4317".to_owned());
         let keys = TraceKeys { endpoint, ..TraceKeys::default() };
@@ -119,7 +116,7 @@ mod tests {
     fn each_wrong_value_is_reported_by_its_key() {
         for good in ["http://c:4317", "https://c.example.com:443/", "http://10.0.0.1:1", "http://[::1]:4317"]
         {
-            assert_eq!(errors(Some(good), None), Vec::<String>::new(), "{good}");
+            assert_eq!(errors(Some(good), 0.01), Vec::<String>::new(), "{good}");
         }
         for wrong in [
             "",
@@ -131,13 +128,13 @@ mod tests {
             "http://user:hidden@collector:4317",
             "http://collector:99999",
         ] {
-            let errors = errors(Some(wrong), None);
+            let errors = errors(Some(wrong), 0.01);
             assert!(errors.len() == 1 && errors[0].starts_with("traces.endpoint must be"), "{wrong}");
             assert!(!errors[0].contains("hidden"), "{errors:?}");
         }
         for wrong in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
-            assert!(errors(None, Some(wrong))[0].starts_with("traces.ratio is"), "{wrong}");
+            assert!(errors(None, wrong)[0].starts_with("traces.ratio is"), "{wrong}");
         }
-        assert!(errors(None, Some(0.0)).is_empty() && errors(None, Some(1.0)).is_empty());
+        assert!(errors(None, 0.0).is_empty() && errors(None, 1.0).is_empty());
     }
 }

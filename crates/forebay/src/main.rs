@@ -17,9 +17,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use failure::Failure;
 use verbs::severity::Severity;
 use verbs::{
-    ack, audit, bench, check, check_config, complete, completions, consumer, context, dead_letter, dequeue,
-    dev, enqueue, error, extend, health, history, item, man, migrate, nack, namespace, node, operation,
-    serve, settings_document, shard, status, token, top, topic, topics, whoami, worker,
+    ack, audit, bench, check, check_config, complete, completions, config, consumer, context, dead_letter,
+    dequeue, dev, enqueue, error, extend, health, history, item, man, migrate, nack, namespace, node,
+    operation, serve, settings_document, shard, status, token, top, topic, topics, whoami, worker,
 };
 
 /// The system's allocator took a fifth of a busy node's CPU time.
@@ -62,6 +62,8 @@ enum Verb {
     Migrate(migrate::Migrate),
     /// Check a configuration and print every error in it
     CheckConfig(check_config::CheckConfig),
+    /// Print the keys of the configuration
+    Config(config::ConfigCommand),
     /// Enqueue items
     Enqueue(enqueue::Enqueue),
     /// Dequeue items and print them
@@ -147,6 +149,7 @@ fn main() -> ExitCode {
             Verb::Serve(verb) => verb.run().await,
             Verb::Migrate(verb) => verb.run().await,
             Verb::CheckConfig(verb) => verb.run().await,
+            Verb::Config(verb) => verb.run(),
             Verb::Enqueue(verb) => verb.run().await,
             Verb::Dequeue(verb) => verb.run().await,
             Verb::Ack(verb) => verb.run().await,

@@ -7,6 +7,7 @@ pub mod check;
 pub mod check_config;
 pub mod complete;
 pub mod completions;
+pub mod config;
 pub mod consumer;
 pub mod context;
 pub mod dead_letter;
