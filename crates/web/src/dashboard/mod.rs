@@ -26,6 +26,7 @@ mod plot;
 mod shared;
 mod show;
 mod streams;
+mod table;
 mod texts;
 mod trouble;
 

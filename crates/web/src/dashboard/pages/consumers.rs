@@ -12,6 +12,7 @@ use super::{
         links::{self, link},
         live::Live,
         show::Shown,
+        table::{self, Head},
         texts::{age, count, percent, rate},
         trouble::Trouble,
     },
@@ -94,32 +95,22 @@ fn nothing(asked: &Asked) -> Markup {
 fn table(asked: &Asked, consumers: &[Consumer], live: &mut Live) -> Markup {
     let all = asked.is_about_all();
     let ends = consumers.iter().any(|consumer| may_end(asked, consumer));
-    html! {
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        @if all { th.l scope="col" { "namespace" } }
-                        th.l scope="col" { "consumer" }
-                        th.l scope="col" title="Topics that it has leases of or has asked for" { "topics" }
-                        th scope="col" title="Items that it has leased" { "leased" }
-                        th scope="col" title="How long ago the oldest of these deliveries began" {
-                            "oldest lease"
-                        }
-                        th scope="col" title="Its deliveries acked a second" { "acks/s" }
-                        th scope="col" title=(FAILED) { "failed" }
-                        th scope="col" title="How long ago it asked for items" { "last seen" }
-                        th.l scope="col" title="From where it asked last" { "from" }
-                        th.l scope="col" title="The program that it said it is" { "client" }
-                        @if ends { th.l scope="col" { "leases" } }
-                    }
-                }
-                tbody {
-                    @for consumer in consumers { (row(asked, consumer, (all, ends), live)) }
-                }
-            }
-        }
-    }
+    table::list(
+        html! {
+            @if all { (Head::words("namespace")) }
+            (Head::words("consumer"))
+            (Head::words("topics").title("Topics that it has leases of or has asked for"))
+            (Head::number("leased").title("Items that it has leased"))
+            (Head::number("oldest lease").title("How long ago the oldest of these deliveries began"))
+            (Head::number("acks/s").title("Its deliveries acked a second"))
+            (Head::number("failed").title(FAILED))
+            (Head::number("last seen").title("How long ago it asked for items"))
+            (Head::words("from").title("From where it asked last"))
+            (Head::words("client").title("The program that it said it is"))
+            @if ends { (Head::words("leases")) }
+        },
+        html! { @for consumer in consumers { (row(asked, consumer, (all, ends), live)) } },
+    )
 }
 
 /// Explains the column of failures.

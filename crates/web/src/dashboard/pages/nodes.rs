@@ -16,6 +16,7 @@ use super::super::{
     links::link,
     live::Live,
     show::Shown,
+    table::{self, Head},
     texts::{bytes, count, span, time},
     trouble::Trouble,
 };
@@ -56,26 +57,20 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
 
 fn table(asked: &Asked, nodes: &[Node], status: &NodeStatus, live: &mut Live) -> Markup {
     let changes = asked.may(Scope::Admin, ALL_NAMESPACES);
-    html! {
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        th.l scope="col" { "node" }
-                        th.l scope="col" { "state" }
-                        th scope="col" title="Shards that it owns" { "shards" }
-                        th.l scope="col" title="Where clients reach it" { "clients" }
-                        th.l scope="col" title="Where other nodes reach it" { "nodes" }
-                        th.l scope="col" title="The dashboard, metrics and probes" { "HTTP" }
-                        th.l scope="col" { "release" }
-                        th.l scope="col" { "started" }
-                        @if changes { th.l scope="col" { "change" } }
-                    }
-                }
-                tbody { @for node in nodes { (row(asked, node, (status, changes), live)) } }
-            }
-        }
-    }
+    table::list(
+        html! {
+            (Head::words("node"))
+            (Head::words("state"))
+            (Head::number("shards").title("Shards that it owns"))
+            (Head::words("clients").title("Where clients reach it"))
+            (Head::words("nodes").title("Where other nodes reach it"))
+            (Head::words("HTTP").title("The dashboard, metrics and probes"))
+            (Head::words("release"))
+            (Head::words("started"))
+            @if changes { (Head::words("change")) }
+        },
+        html! { @for node in nodes { (row(asked, node, (status, changes), live)) } },
+    )
 }
 
 fn row(asked: &Asked, node: &Node, (status, changes): (&NodeStatus, bool), live: &mut Live) -> Markup {

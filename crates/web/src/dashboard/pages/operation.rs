@@ -19,6 +19,7 @@ use super::{
         links,
         live::Live,
         show::Shown,
+        table::{self, Head},
         texts::{bytes, count, span, time},
         trouble::Trouble,
     },
@@ -167,23 +168,19 @@ fn update_facts(asked: &Asked, update: &OperationUpdate) -> Markup {
 fn shards(shards: &[OperationShard], live: &mut Live) -> Markup {
     html! {
         h2 { "Shards" }
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        th scope="col" { "shard" }
-                        th.l scope="col" { "state" }
-                        th scope="col" { "looked at" }
-                        th scope="col" { "matched" }
-                        th scope="col" { "changed" }
-                        th scope="col" { "skipped" }
-                        th scope="col" { "failed" }
-                        th.l scope="col" { "what is wrong" }
-                    }
-                }
-                tbody { @for shard in shards { (shard_row(shard, live)) } }
-            }
-        }
+        (table::list(
+            html! {
+                (Head::number("shard"))
+                (Head::words("state"))
+                (Head::number("looked at"))
+                (Head::number("matched"))
+                (Head::number("changed"))
+                (Head::number("skipped"))
+                (Head::number("failed"))
+                (Head::words("what is wrong"))
+            },
+            html! { @for shard in shards { (shard_row(shard, live)) } },
+        ))
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
         live::Live,
         plot,
         show::Shown,
+        table::{self, Head},
         texts::{count, time},
         trouble::Trouble,
     },
@@ -59,31 +60,23 @@ fn nothing(asked: &Asked) -> Markup {
 }
 
 fn table(asked: &Asked, operations: &[Operation], live: &mut Live) -> Markup {
-    html! {
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        th.l scope="col" { "operation" }
-                        th.l scope="col" { "topic" }
-                        th.l scope="col" { "state" }
-                        th.l scope="col" title="Items that were looked at, of about how many" { "progress" }
-                        th scope="col" title="Items that passed the filter" { "matched" }
-                        th scope="col" { "changed" }
-                        th scope="col" title="Items that did not fit any more, or that it skips" { "skipped" }
-                        th scope="col" title="Items that could not be changed" { "failed" }
-                        th.l scope="col" { "started" }
-                        th.l scope="col" { "ended" }
-                        th.l scope="col" { "by" }
-                        th.l scope="col" { "reason" }
-                    }
-                }
-                tbody {
-                    @for operation in operations { (row(asked, operation, live)) }
-                }
-            }
-        }
-    }
+    table::list(
+        html! {
+            (Head::words("operation"))
+            (Head::words("topic"))
+            (Head::words("state"))
+            (Head::words("progress").title("Items that were looked at, of about how many"))
+            (Head::number("matched").title("Items that passed the filter"))
+            (Head::number("changed"))
+            (Head::number("skipped").title("Items that did not fit any more, or that it skips"))
+            (Head::number("failed").title("Items that could not be changed"))
+            (Head::words("started"))
+            (Head::words("ended"))
+            (Head::words("by"))
+            (Head::words("reason"))
+        },
+        html! { @for operation in operations { (row(asked, operation, live)) } },
+    )
 }
 
 fn row(asked: &Asked, operation: &Operation, live: &mut Live) -> Markup {

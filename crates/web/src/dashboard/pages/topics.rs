@@ -14,6 +14,7 @@ use super::super::{
     live::Live,
     plot::row_spark,
     show::Shown,
+    table::{self, Head},
     texts::{age, count, length, percent, rate},
     trouble::Trouble,
 };
@@ -206,29 +207,21 @@ fn nothing(asked: &Asked, query: &str, all_asked: bool) -> Markup {
 /// of the page, where its heads lead to the other orders.
 pub fn table(asked: &Asked, topics: &[Topic], listed: Option<(&str, &str)>, live: &mut Live) -> Markup {
     let all = asked.namespace() == ALL_NAMESPACES;
-    html! {
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        @if all { th.l scope="col" { "namespace" } }
-                        @for (text, order, title) in HEADS {
-                            (head(asked, text, order, title, listed))
-                            @if order == "-ready" { th.l scope="col" title=(LINE_TITLE) { "5 min" } }
-                        }
-                        th scope="col" title="Items enqueued a second" { "in/s" }
-                        th scope="col" title="Deliveries acked a second" { "out/s" }
-                        th scope="col" title="Deliveries nacked, or whose lease ran out" { "failed" }
-                        th scope="col" title=(WAIT_TITLE) { "wait p99" }
-                        th scope="col" title="Dequeue calls that wait for the topic" { "waiting" }
-                    }
-                }
-                tbody {
-                    @for topic in topics { (row(asked, topic, all, live)) }
-                }
+    table::list(
+        html! {
+            @if all { (Head::words("namespace")) }
+            @for (text, order, title) in HEADS {
+                (head(asked, text, order, title, listed))
+                @if order == "-ready" { (Head::words("5 min").title(LINE_TITLE)) }
             }
-        }
-    }
+            (Head::number("in/s").title("Items enqueued a second"))
+            (Head::number("out/s").title("Deliveries acked a second"))
+            (Head::number("failed").title("Deliveries nacked, or whose lease ran out"))
+            (Head::number("wait p99").title(WAIT_TITLE))
+            (Head::number("waiting").title("Dequeue calls that wait for the topic"))
+        },
+        html! { @for topic in topics { (row(asked, topic, all, live)) } },
+    )
 }
 
 /// The head of a column. It leads to the list in its order: names from the first, figures from the largest.

@@ -10,32 +10,31 @@ use forebay_types::Timestamp;
 use maud::{Markup, html};
 
 use super::{
-    super::super::{act, asked::Asked, texts::time},
+    super::super::{
+        act,
+        asked::Asked,
+        table::{self, Head},
+        texts::time,
+    },
     who::rights,
 };
 
 /// Makes it.
 pub fn table(asked: &Asked, tokens: &[Token]) -> Markup {
-    html! {
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        th.l scope="col" { "id" }
-                        th.l scope="col" { "name" }
-                        th.l scope="col" { "state" }
-                        th.l scope="col" { "rights" }
-                        th.l scope="col" title="The hour in which it was last used" { "last used" }
-                        th.l scope="col" { "ends" }
-                        th.l scope="col" { "made" }
-                        th.l scope="col" { "by" }
-                        th.l scope="col" { "change" }
-                    }
-                }
-                tbody { @for token in tokens { (row(asked, token, tokens)) } }
-            }
-        }
-    }
+    table::list(
+        html! {
+            (Head::words("id"))
+            (Head::words("name"))
+            (Head::words("state"))
+            (Head::words("rights"))
+            (Head::words("last used").title("The hour in which it was last used"))
+            (Head::words("ends"))
+            (Head::words("made"))
+            (Head::words("by"))
+            (Head::words("change"))
+        },
+        html! { @for token in tokens { (row(asked, token, tokens)) } },
+    )
 }
 
 fn row(asked: &Asked, token: &Token, all: &[Token]) -> Markup {

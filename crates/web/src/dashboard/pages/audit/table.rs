@@ -11,6 +11,7 @@ use super::super::super::{
     asked::Asked,
     links::{self, link},
     live::Live,
+    table::{self, Head},
     texts::utc,
 };
 
@@ -23,28 +24,22 @@ const ABOUT: &str = "The topic, item, operation, token, node or shard, and the r
 
 /// Makes it.
 pub fn make(asked: &Asked, records: &[AuditRecord], live: &mut Live) -> Markup {
-    html! {
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        th.l scope="col" { "time (UTC)" }
-                        th.l scope="col" { "who" }
-                        th.l scope="col" title="From where the call came" { "from" }
-                        th.l scope="col" { "call" }
-                        th.l scope="col" { "namespace" }
-                        th.l scope="col" title=(ABOUT) { "about" }
-                        th.l scope="col" title="Why, in the words of the caller" { "reason" }
-                        th.l scope="col" { "outcome" }
-                        th.l scope="col" title="The operation that it began" { "operation" }
-                        th.l scope="col" title="The node that took it" { "node" }
-                        th.l scope="col" title="The trace of which the call is part" { "trace" }
-                    }
-                }
-                tbody { @for record in records { (row(asked, record, live)) } }
-            }
-        }
-    }
+    table::list(
+        html! {
+            (Head::words("time (UTC)"))
+            (Head::words("who"))
+            (Head::words("from").title("From where the call came"))
+            (Head::words("call"))
+            (Head::words("namespace"))
+            (Head::words("about").title(ABOUT))
+            (Head::words("reason").title("Why, in the words of the caller"))
+            (Head::words("outcome"))
+            (Head::words("operation").title("The operation that it began"))
+            (Head::words("node").title("The node that took it"))
+            (Head::words("trace").title("The trace of which the call is part"))
+        },
+        html! { @for record in records { (row(asked, record, live)) } },
+    )
 }
 
 fn row(asked: &Asked, record: &AuditRecord, live: &mut Live) -> Markup {

@@ -8,6 +8,7 @@ use super::{
         asked::Asked,
         links::{self, link},
         live::Live,
+        table::{self, Head},
         texts::{count, time},
     },
     filter,
@@ -22,23 +23,17 @@ pub fn section(asked: &Asked, answer: &GroupDeadLettersResponse, live: &mut Live
     html! {
         h2 { "By reason" }
         p.facts { (live.text("window", window(answer))) }
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        th scope="col" { "count" }
-                        th.l scope="col" title="Numbers, ids and quoted texts in it are replaced" { "reason" }
-                        th.l scope="col" { "topics" }
-                        th.l scope="col" { "first died" }
-                        th.l scope="col" { "last died" }
-                        th.l scope="col" { "some of them" }
-                    }
-                }
-                tbody {
-                    @for group in &answer.groups { (row(asked, group, live)) }
-                }
-            }
-        }
+        (table::list(
+            html! {
+                (Head::number("count"))
+                (Head::words("reason").title("Numbers, ids and quoted texts in it are replaced"))
+                (Head::words("topics"))
+                (Head::words("first died"))
+                (Head::words("last died"))
+                (Head::words("some of them"))
+            },
+            html! { @for group in &answer.groups { (row(asked, group, live)) } },
+        ))
         p.dim {
             "A group is redriven or deleted in one topic at a time, with all of its dead letters there, also \
              those that were not looked at for this list. They are counted, and a sample is shown, before \

@@ -10,6 +10,7 @@ use super::{
             chosen,
             links::{self, link},
             live::Live,
+            table::{self, Head},
             texts::{bytes, first_line, time},
             trouble::Trouble,
         },
@@ -80,26 +81,18 @@ fn table(asked: &Asked, answer: &ListItemsResponse, with_payloads: bool, live: &
     if answer.items.is_empty() {
         return html! {};
     }
-    html! {
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        @if chosen::may_choose(asked, asked.namespace()) { (chosen::head()) }
-                        th.l scope="col" { "item" }
-                        th.l scope="col" { "died" }
-                        th.l scope="col" { "cause" }
-                        th.l scope="col" { "reason" }
-                        th scope="col" title="Deliveries that have begun" { "attempts" }
-                        th.l scope="col" { "payload" }
-                    }
-                }
-                tbody {
-                    @for item in &answer.items { (row(asked, item, with_payloads, live)) }
-                }
-            }
-        }
-    }
+    table::list(
+        html! {
+            @if chosen::may_choose(asked, asked.namespace()) { (chosen::head()) }
+            (Head::words("item"))
+            (Head::words("died"))
+            (Head::words("cause"))
+            (Head::words("reason"))
+            (Head::number("attempts").title("Deliveries that have begun"))
+            (Head::words("payload"))
+        },
+        html! { @for item in &answer.items { (row(asked, item, with_payloads, live)) } },
+    )
 }
 
 fn row(asked: &Asked, item: &Item, with_payloads: bool, live: &mut Live) -> Markup {

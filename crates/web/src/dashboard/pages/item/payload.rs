@@ -10,6 +10,7 @@ use super::{
     super::super::{
         asked::Asked,
         links::link,
+        table::{self, Head},
         texts::{as_text, bytes, hex},
     },
     json,
@@ -128,16 +129,14 @@ fn headers(item: &Item) -> Markup {
         @if headers.is_empty() {
             p.none { "None." }
         } @else {
-            div.scroll {
-                table {
-                    thead { tr { th.l scope="col" { "header" } th.l scope="col" { "value" } } }
-                    tbody {
-                        @for (name, value) in headers {
-                            tr { td.l { bdi { (name) } } td.l.wrap { bdi { (value) } } }
-                        }
+            (table::plain(
+                html! { (Head::words("header")) (Head::words("value")) },
+                html! {
+                    @for (name, value) in headers {
+                        tr { td.l { bdi { (name) } } td.l.wrap { bdi { (value) } } }
                     }
-                }
-            }
+                },
+            ))
         }
     }
 }

@@ -15,6 +15,7 @@ use super::{
             asked::Asked,
             failing, links,
             live::Live,
+            table::{self, Head},
             texts::{age, count, counted, percent, rate, span},
         },
         topics::{chips, incomplete},
@@ -70,20 +71,16 @@ pub fn table(asked: &Asked, wall: &Wall, live: &mut Live) -> Markup {
         } @else if found.is_empty() {
             p.none { (live.text("calm", calm(wall))) }
         } @else {
-            div.scroll {
-                table.list {
-                    thead {
-                        tr {
-                            th.l scope="col" { "namespace" }
-                            th.l scope="col" { "topic" }
-                            th.l scope="col" { "why" }
-                            th scope="col" { "oldest" }
-                            th scope="col" { "ready" }
-                        }
-                    }
-                    tbody { @for one in found.iter().take(SHOWN) { (row(asked, one, live)) } }
-                }
-            }
+            (table::list(
+                html! {
+                    (Head::words("namespace"))
+                    (Head::words("topic"))
+                    (Head::words("why"))
+                    (Head::number("oldest"))
+                    (Head::number("ready"))
+                },
+                html! { @for one in found.iter().take(SHOWN) { (row(asked, one, live)) } },
+            ))
             @if more > 0 { p.none { "And " (counted(more as u64, "more topic")) "." } }
         }
     }

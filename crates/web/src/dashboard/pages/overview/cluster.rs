@@ -9,6 +9,7 @@ use super::{
             asked::Asked,
             failing, links,
             live::Live,
+            table::{self, Head},
             texts::{age, count, percent, rate, span},
         },
         topics::chips,
@@ -24,22 +25,18 @@ pub fn namespaces(asked: &Asked, wall: &Wall, live: &mut Live) -> Markup {
     }
     html! {
         h2 { "Namespaces" }
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        th.l scope="col" { "namespace" }
-                        th scope="col" { "oldest" }
-                        th scope="col" { "ready" }
-                        th scope="col" title="Items enqueued a second" { "in/s" }
-                        th scope="col" title="Deliveries acked a second" { "out/s" }
-                        th scope="col" title="Deliveries that failed, of all that ended" { "failed" }
-                        th scope="col" title="Dead letters" { "dead" }
-                    }
-                }
-                tbody { @for one in &wall.namespaces { (namespace(asked, one, live)) } }
-            }
-        }
+        (table::list(
+            html! {
+                (Head::words("namespace"))
+                (Head::number("oldest"))
+                (Head::number("ready"))
+                (Head::number("in/s").title("Items enqueued a second"))
+                (Head::number("out/s").title("Deliveries acked a second"))
+                (Head::number("failed").title("Deliveries that failed, of all that ended"))
+                (Head::number("dead").title("Dead letters"))
+            },
+            html! { @for one in &wall.namespaces { (namespace(asked, one, live)) } },
+        ))
         @if wall.has_more_namespaces { p.none { "The first " (wall.namespaces.len()) " by name." } }
     }
 }

@@ -3,7 +3,13 @@
 use forebay_access::{Grant, Namespaces, Scope};
 use maud::{Markup, html};
 
-use super::super::super::{asked::Asked, links, live::Live, show::Shown};
+use super::super::super::{
+    asked::Asked,
+    links,
+    live::Live,
+    show::Shown,
+    table::{self, Head},
+};
 
 /// The page. It asks nothing of the cluster.
 pub fn page(asked: &Asked) -> Shown {
@@ -19,12 +25,10 @@ pub fn page(asked: &Asked) -> Shown {
             }
         }
         @if !grants.is_empty() {
-            div.scroll {
-                table.list {
-                    thead { tr { th.l scope="col" { "namespace" } th.l scope="col" { "your rights" } } }
-                    tbody { @for grant in grants { (row(grant)) } }
-                }
-            }
+            (table::list(
+                html! { (Head::words("namespace")) (Head::words("your rights")) },
+                html! { @for grant in grants { (row(grant)) } },
+            ))
         }
         @if grants.iter().any(is_prefix) { (form()) }
     };

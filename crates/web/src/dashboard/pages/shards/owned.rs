@@ -10,6 +10,7 @@ use super::{
     super::super::{
         asked::Asked,
         live::Live,
+        table::{self, Head},
         texts::{bytes, count, span},
     },
     known::Known,
@@ -39,41 +40,35 @@ pub fn make(asked: &Asked, known: &[Known<'_>], live: &mut Live) -> Markup {
 }
 
 fn servers(owned: &[&ShardStatus], live: &mut Live) -> Markup {
-    html! {
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        th.l scope="col" { "shard" }
-                        th.l scope="col" { "server" }
-                        th scope="col" title="The last batch that was committed" { "batch" }
-                        th scope="col" title="Memory for the ready index and cached bodies" { "index" }
-                        th scope="col" title="How far the server's clock is ahead of this node's" { "clock" }
-                        th.l scope="col" title=(SETTINGS) { "settings" }
+    table::list(
+        html! {
+            (Head::words("shard"))
+            (Head::words("server"))
+            (Head::number("batch").title("The last batch that was committed"))
+            (Head::number("index").title("Memory for the ready index and cached bodies"))
+            (Head::number("clock").title("How far the server's clock is ahead of this node's"))
+            (Head::words("settings").title(SETTINGS))
+        },
+        html! {
+            @for status in owned {
+                @let id = format!("own{}", status.id);
+                @let (class, offset) = clock(status.clock_offset_micros);
+                @let (settings_class, settings) = settings(status);
+                tr {
+                    td.l data-head="shard" { (status.id) }
+                    td.l data-head="server" { (status.server) }
+                    td data-head="batch" { (live.text(format!("{id}b"), count(status.batch))) }
+                    td data-head="index" {
+                        (live.text(format!("{id}i"), bytes(status.index_bytes as u64)))
                     }
-                }
-                tbody {
-                    @for status in owned {
-                        @let id = format!("own{}", status.id);
-                        @let (class, offset) = clock(status.clock_offset_micros);
-                        @let (settings_class, settings) = settings(status);
-                        tr {
-                            td.l data-head="shard" { (status.id) }
-                            td.l data-head="server" { (status.server) }
-                            td data-head="batch" { (live.text(format!("{id}b"), count(status.batch))) }
-                            td data-head="index" {
-                                (live.text(format!("{id}i"), bytes(status.index_bytes as u64)))
-                            }
-                            td data-head="clock" { (live.word(format!("{id}c"), class, offset)) }
-                            td.l.wrap data-head="settings" {
-                                (live.word(format!("{id}s"), settings_class, settings))
-                            }
-                        }
+                    td data-head="clock" { (live.word(format!("{id}c"), class, offset)) }
+                    td.l.wrap data-head="settings" {
+                        (live.word(format!("{id}s"), settings_class, settings))
                     }
                 }
             }
-        }
-    }
+        },
+    )
 }
 
 /// The class and the words of a server's settings.
@@ -93,34 +88,28 @@ fn clock(offset_micros: i64) -> (&'static str, String) {
 }
 
 fn sweeps(owned: &[&ShardStatus], now: Timestamp, live: &mut Live) -> Markup {
-    html! {
-        div.scroll {
-            table {
-                thead {
+    table::plain(
+        html! {
+            (Head::words("shard"))
+            (Head::words("sweep"))
+            (Head::number("rows moved").title("Since this node took the shard over"))
+            (Head::number("lag").title("How long ago the time is up to which all was moved"))
+        },
+        html! {
+            @for status in owned {
+                @for sweep in &status.sweeps {
+                    @let id = format!("own{}-{}", status.id, sweep.name);
+                    @let (class, lag) = lag(sweep, now);
                     tr {
-                        th.l scope="col" { "shard" }
-                        th.l scope="col" { "sweep" }
-                        th scope="col" title="Since this node took the shard over" { "rows moved" }
-                        th scope="col" title="How long ago the time is up to which all was moved" { "lag" }
-                    }
-                }
-                tbody {
-                    @for status in owned {
-                        @for sweep in &status.sweeps {
-                            @let id = format!("own{}-{}", status.id, sweep.name);
-                            @let (class, lag) = lag(sweep, now);
-                            tr {
-                                td.l { (status.id) }
-                                td.l { (sweep.name) }
-                                td { (live.text(format!("{id}m"), count(sweep.moved))) }
-                                td { (live.word(format!("{id}l"), class, lag)) }
-                            }
-                        }
+                        td.l { (status.id) }
+                        td.l { (sweep.name) }
+                        td { (live.text(format!("{id}m"), count(sweep.moved))) }
+                        td { (live.word(format!("{id}l"), class, lag)) }
                     }
                 }
             }
-        }
-    }
+        },
+    )
 }
 
 /// The class and the words of how far a sweep is behind.

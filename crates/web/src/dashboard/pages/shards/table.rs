@@ -10,6 +10,7 @@ use super::{
         asked::Asked,
         links::link,
         live::Live,
+        table::{self, Head},
         texts::{count, time},
     },
     known::Known,
@@ -23,29 +24,25 @@ pub const UNKNOWN: &str = "–";
 pub fn make(asked: &Asked, known: &[Known<'_>], live: &mut Live) -> Markup {
     let elsewhere = known.iter().any(|known| known.owned().is_none());
     html! {
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        th.l scope="col" { "shard" }
-                        th.l scope="col" { "server" }
-                        th.l scope="col" { "state" }
-                        th.l scope="col" title="The node that owns it" { "owner" }
-                        th.l scope="col" title="Since when its owner has it" { "since" }
-                        th scope="col" title="Counts its owners" { "epoch" }
-                        th.l scope="col" title="Open: nothing new is sent to it" { "breaker" }
-                        th scope="col" title="Items that could be leased now" { "ready" }
-                        th scope="col" title="Items that are leased" { "leased" }
-                        th scope="col" title="Items that are not due yet" { "scheduled" }
-                        th scope="col" title="Dead letters" { "dead" }
-                        th scope="col" { "topics" }
-                        th scope="col" title="How long the last commit took" { "last commit" }
-                        th.l scope="col" { "last error" }
-                    }
-                }
-                tbody { @for known in known { (row(asked, known, live)) } }
-            }
-        }
+        (table::list(
+            html! {
+                (Head::words("shard"))
+                (Head::words("server"))
+                (Head::words("state"))
+                (Head::words("owner").title("The node that owns it"))
+                (Head::words("since").title("Since when its owner has it"))
+                (Head::number("epoch").title("Counts its owners"))
+                (Head::words("breaker").title("Open: nothing new is sent to it"))
+                (Head::number("ready").title("Items that could be leased now"))
+                (Head::number("leased").title("Items that are leased"))
+                (Head::number("scheduled").title("Items that are not due yet"))
+                (Head::number("dead").title("Dead letters"))
+                (Head::number("topics"))
+                (Head::number("last commit").title("How long the last commit took"))
+                (Head::words("last error"))
+            },
+            html! { @for known in known { (row(asked, known, live)) } },
+        ))
         @if elsewhere {
             p.dim { "The figures of a shard are shown at the pages of the node that owns it." }
         }

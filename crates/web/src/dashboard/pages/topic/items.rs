@@ -12,6 +12,7 @@ use super::{
             chosen,
             frame::sentence,
             links::{self, link},
+            table::{self, Head},
             texts::{age, bytes, first_line, time},
             trouble::Trouble,
         },
@@ -175,60 +176,62 @@ fn for_time(kept: &str) -> String {
     if kept.starts_with("for ") { kept.to_owned() } else { format!("for {kept}") }
 }
 
-/// The columns of a state, and whether they are of text.
-fn columns(state: ItemState) -> &'static [(&'static str, bool)] {
+/// The columns of a state.
+fn columns(state: ItemState) -> &'static [Head] {
     match state {
-        ItemState::Leased => &[
-            ("item", true),
-            ("priority", false),
-            ("consumer", true),
-            ("since", false),
-            ("ends", false),
-            ("attempt", false),
-        ],
-        ItemState::Dead => {
-            &[("item", true), ("died", false), ("cause", true), ("reason", true), ("attempts", false)]
+        ItemState::Leased => {
+            const {
+                &[
+                    Head::words("item"),
+                    Head::number("priority"),
+                    Head::words("consumer"),
+                    Head::number("since"),
+                    Head::number("ends"),
+                    Head::number("attempt"),
+                ]
+            }
         }
-        ItemState::Scheduled => &[
-            ("position", false),
-            ("item", true),
-            ("priority", false),
-            ("due", false),
-            ("age", false),
-            ("attempt", false),
-        ],
-        _ => &[
-            ("position", false),
-            ("item", true),
-            ("priority", false),
-            ("ready for", false),
-            ("age", false),
-            ("attempt", false),
-        ],
+        ItemState::Dead => {
+            const {
+                &[
+                    Head::words("item"),
+                    Head::number("died"),
+                    Head::words("cause"),
+                    Head::words("reason"),
+                    Head::number("attempts"),
+                ]
+            }
+        }
+        ItemState::Scheduled => const { &waiting("due") },
+        _ => const { &waiting("ready for") },
     }
 }
 
+/// The columns of items that wait. `when`: the name of the one with their time.
+const fn waiting(when: &'static str) -> [Head; 6] {
+    [
+        Head::number("position"),
+        Head::words("item"),
+        Head::number("priority"),
+        Head::number(when),
+        Head::number("age"),
+        Head::number("attempt"),
+    ]
+}
+
 fn table(place: &Place<'_>, list: &List<'_>, items: &[Item]) -> Markup {
-    html! {
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        @if list.chooses { (chosen::head()) }
-                        @for (name, is_text) in columns(list.state) {
-                            th.l[*is_text] scope="col" { (name) }
-                        }
-                        @if list.inspects { th.l scope="col" { "payload" } }
-                    }
-                }
-                tbody {
-                    @for (position, item) in (list.before + 1..).zip(items) {
-                        (row(place, list, position, item))
-                    }
-                }
+    table::list(
+        html! {
+            @if list.chooses { (chosen::head()) }
+            @for head in columns(list.state) { (head) }
+            @if list.inspects { (Head::words("payload")) }
+        },
+        html! {
+            @for (position, item) in (list.before + 1..).zip(items) {
+                (row(place, list, position, item))
             }
-        }
-    }
+        },
+    )
 }
 
 fn row(place: &Place<'_>, list: &List<'_>, position: u64, item: &Item) -> Markup {

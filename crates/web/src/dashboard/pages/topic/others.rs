@@ -8,6 +8,7 @@ use super::{
         super::{
             asked::Asked,
             links::link,
+            table::{self, Head},
             texts::{age, count, percent, rate, time},
             trouble::Trouble,
         },
@@ -65,38 +66,32 @@ pub async fn consumers(asked: &Asked, place: &Place<'_>) -> Result<Markup, Troub
 
 fn table(asked: &Asked, consumers: &[&Consumer]) -> Markup {
     let now = asked.now();
-    html! {
-        div.scroll {
-            table.list {
-                thead {
-                    tr {
-                        th.l scope="col" { "consumer" }
-                        th scope="col" { "leased" }
-                        th scope="col" { "oldest lease" }
-                        th scope="col" { "acks/s" }
-                        th scope="col" { "failed" }
-                        th scope="col" { "last seen" }
-                        th.l scope="col" { "from" }
-                        th.l scope="col" { "program" }
-                    }
-                }
-                tbody {
-                    @for one in consumers {
-                        tr {
-                            td.l.wrap { (named(&one.name)) }
-                            td data-head="leased" { (count(one.leased_count)) }
-                            td data-head="oldest lease" { (age(one.oldest_lease_at, now)) }
-                            td data-head="acks/s" { (rate(one.acks_per_second)) }
-                            td data-head="failed" { (percent(one.failure_ratio)) }
-                            td data-head="last seen" { (time(one.last_seen_at, now)) }
-                            td.l data-head="from" { bdi { (one.peer) } }
-                            td.l.wrap data-head="program" { bdi { (one.client) } }
-                        }
-                    }
+    table::list(
+        html! {
+            (Head::words("consumer"))
+            (Head::number("leased"))
+            (Head::number("oldest lease"))
+            (Head::number("acks/s"))
+            (Head::number("failed"))
+            (Head::number("last seen"))
+            (Head::words("from"))
+            (Head::words("program"))
+        },
+        html! {
+            @for one in consumers {
+                tr {
+                    td.l.wrap { (named(&one.name)) }
+                    td data-head="leased" { (count(one.leased_count)) }
+                    td data-head="oldest lease" { (age(one.oldest_lease_at, now)) }
+                    td data-head="acks/s" { (rate(one.acks_per_second)) }
+                    td data-head="failed" { (percent(one.failure_ratio)) }
+                    td data-head="last seen" { (time(one.last_seen_at, now)) }
+                    td.l data-head="from" { bdi { (one.peer) } }
+                    td.l.wrap data-head="program" { bdi { (one.client) } }
                 }
             }
-        }
-    }
+        },
+    )
 }
 
 /// A consumer, by the name that it gave itself.
@@ -122,21 +117,17 @@ pub async fn history(asked: &Asked, place: &Place<'_>) -> Result<Markup, Trouble
         @if of_topic.is_empty() {
             div.empty { p { "Nobody has changed the topic, nor looked at its payloads." } }
         } @else {
-            div.scroll {
-                table.list {
-                    thead {
-                        tr {
-                            th.l scope="col" { "when" }
-                            th.l scope="col" { "who" }
-                            th.l scope="col" { "what" }
-                            th.l scope="col" { "with" }
-                            th.l scope="col" { "why" }
-                            th.l scope="col" { "outcome" }
-                        }
-                    }
-                    tbody { @for record in of_topic.iter().take(SHOWN) { (row(asked, record)) } }
-                }
-            }
+            (table::list(
+                html! {
+                    (Head::words("when"))
+                    (Head::words("who"))
+                    (Head::words("what"))
+                    (Head::words("with"))
+                    (Head::words("why"))
+                    (Head::words("outcome"))
+                },
+                html! { @for record in of_topic.iter().take(SHOWN) { (row(asked, record)) } },
+            ))
             @if of_topic.len() > SHOWN { p.none { "The latest " (SHOWN) " of " (of_topic.len()) "." } }
         }
         p.none {

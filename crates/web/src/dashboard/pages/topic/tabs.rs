@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use super::{
     super::super::{
         asked::Asked,
+        table::{self, Head},
         texts::{age, count, utc},
         trouble::Trouble,
     },
@@ -57,30 +58,26 @@ fn priorities(asked: &Asked, found: &GetTopicResponse) -> Markup {
         @if found.priorities_cut {
             p.none { "≥ There are more ready items: each shard counts its first 50,000." }
         }
-        div.scroll {
-            table {
-                thead {
+        (table::plain(
+            html! {
+                (Head::number("priority").title("Smaller numbers are delivered first"))
+                (Head::number("ready"))
+                (Head::number("oldest"))
+                (Head::words("share"))
+            },
+            html! {
+                @for one in &found.priorities {
                     tr {
-                        th scope="col" title="Smaller numbers are delivered first" { "priority" }
-                        th scope="col" { "ready" }
-                        th scope="col" { "oldest" }
-                        th.l scope="col" { "share" }
-                    }
-                }
-                tbody {
-                    @for one in &found.priorities {
-                        tr {
-                            td { (one.priority) }
-                            td { (count(one.ready_count)) }
-                            td { (age(one.oldest_ready_at, asked.now())) }
-                            td.l {
-                                meter min="0" max=(most) value=(one.ready_count)
-                                    aria-label=(format!("priority {}", one.priority)) {}
-                            }
+                        td { (one.priority) }
+                        td { (count(one.ready_count)) }
+                        td { (age(one.oldest_ready_at, asked.now())) }
+                        td.l {
+                            meter min="0" max=(most) value=(one.ready_count)
+                                aria-label=(format!("priority {}", one.priority)) {}
                         }
                     }
                 }
-            }
-        }
+            },
+        ))
     }
 }
