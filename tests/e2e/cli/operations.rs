@@ -89,7 +89,9 @@ async fn operations_are_listed_slowed_down_and_cancelled() {
     // As the verb that began it would end.
     let stderr = watched.failed(5);
     assert_eq!(stderr, format!("forebay: operation {id}: it was cancelled\n"));
-    assert!(server.run(&["operation", "cancel", id]).await.failed(1).contains("OPERATION_ENDED"));
+    server.run(&["operation", "cancel", id]).await.done();
+    let late = server.run(&["operation", "rate", id, "3"]).await.failed(1);
+    assert!(late.contains("OPERATION_ENDED"), "{late}");
     server.run(&["operation", "get", &"0".repeat(32)]).await.failed(3);
 }
 

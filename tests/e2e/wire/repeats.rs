@@ -3,9 +3,9 @@
 use forebay_proto::{
     FILE_DESCRIPTOR_SET,
     v1::{
-        CancelItemsRequest, CancelOperationRequest, OperationKind, PauseTopicRequest, PutTopicRequest,
-        ResumeTopicRequest, SetOperationRateRequest, Side, StartOperationRequest, TopicSettings,
-        UpdateItemRequest, admin_service_client::AdminServiceClient,
+        CancelItemsRequest, CancelOperationRequest, DeleteTopicRequest, OperationKind, OperationState,
+        PauseTopicRequest, PutTopicRequest, ResumeTopicRequest, SetOperationRateRequest, Side,
+        StartOperationRequest, TopicSettings, UpdateItemRequest, admin_service_client::AdminServiceClient,
     },
 };
 use prost_reflect::DescriptorPool;
@@ -118,9 +118,42 @@ async fn an_operation_is_begun_once_and_may_be_ended_again() {
         admin(&wire).set_operation_rate(rate.clone()).await.unwrap();
     }
     let cancel = CancelOperationRequest { namespace: NAMESPACE.into(), operation_id };
-    admin(&wire).cancel_operation(cancel.clone()).await.unwrap();
-    // Unless it is ending still, its caller hears that it has ended.
-    if let Err(refused) = admin(&wire).cancel_operation(cancel).await {
-        assert!(refused.message().starts_with("OPERATION_ENDED"), "{refused}");
+    let mut state = OperationState::Unspecified;
+    while state != OperationState::Cancelled {
+        let answer = admin(&wire).cancel_operation(cancel.clone()).await.unwrap().into_inner();
+        state = answer.operation.unwrap().state();
     }
+    admin(&wire).cancel_operation(cancel).await.unwrap();
+    let refused = Refused::call(admin(&wire).set_operation_rate(rate).await);
+    refused.is(Code::FailedPrecondition, "OPERATION_ENDED", None);
+}
+
+#[tokio::test]
+async fn a_deletion_that_is_repeated_while_its_operation_runs_begins_no_other_one() {
+    let wire = Wire::start().await;
+    wire.stored((0..500).map(|_| item("mail")).collect()).await;
+    // The next one of the topic waits for it.
+    let slow = StartOperationRequest {
+        namespace: NAMESPACE.into(),
+        kind: OperationKind::Purge.into(),
+        topic: "mail".into(),
+        rate_per_second: 1,
+        ..Default::default()
+    };
+    admin(&wire).start_operation(slow).await.unwrap();
+    let delete = DeleteTopicRequest {
+        namespace: NAMESPACE.into(),
+        topic: "mail".into(),
+        force: true,
+        ..Default::default()
+    };
+    let mut begun = Vec::new();
+    for _ in 0..2 {
+        begun.push(admin(&wire).delete_topic(delete.clone()).await.unwrap().into_inner().operation_id);
+    }
+    assert!(!begun[0].is_empty() && begun[0] == begun[1], "{begun:?}");
+    let cancel = CancelOperationRequest { namespace: NAMESPACE.into(), operation_id: begun.remove(0) };
+    admin(&wire).cancel_operation(cancel).await.unwrap();
+    let other = admin(&wire).delete_topic(delete).await.unwrap().into_inner().operation_id;
+    assert!(!other.is_empty() && other != begun[0], "one that is cancelled removes nothing any more");
 }

@@ -7,7 +7,7 @@ use forebay_edge::{
     rpc::{fields, page_token::List},
 };
 use forebay_engine::RETRY_AFTER;
-use forebay_proto::v1;
+use forebay_proto::v1::{self, OperationState};
 use forebay_store::{OperationChange, OperationId, OperationOrder};
 use forebay_types::{Namespace, Reason, Refusal, ShardId};
 use prost::Message as _;
@@ -24,7 +24,7 @@ const ANSWER_TIME: Duration = Duration::from_millis(500);
 /// Bytes that an answer may take.
 pub const OPERATION_BYTES: usize = 64 << 10;
 /// Bytes that a list may take.
-const LIST_BYTES: usize = 2 << 20;
+pub const LIST_BYTES: usize = 2 << 20;
 /// The highest rate.
 pub const RATE_MAX: u32 = 1_000_000;
 
@@ -156,24 +156,35 @@ async fn change(
     id: OperationId,
     change: OperationChange,
 ) -> Result<v1::Operation, Refusal> {
-    let (view, all, _) = look(admin, namespace, id).await?;
-    if view.open(&all).next().is_none() {
-        let message = format!("operation {id} has ended");
-        return Err(Refusal::new(Reason::OperationEnded, message));
+    let (mut view, mut all, mut looked_at) = look(admin, namespace, id).await?;
+    match (view.state(&all), change) {
+        // Whoever has lost the answer repeats the call.
+        (OperationState::Cancelled, OperationChange::Cancel) => {}
+        (OperationState::Cancelled, _) => return Err(has_ended(id, "it was cancelled")),
+        (OperationState::Succeeded, _) => return Err(has_ended(id, "it has done its work")),
+        (OperationState::Failed, _) => return Err(has_ended(id, "it has failed")),
+        _ => {
+            let home = view.spec.home;
+            let order = OperationOrder::Change { id, namespace: namespace.to_string(), change };
+            let answers = admin.gather.order(&order, Some(home)).await;
+            let Some((_, changed)) = answers.into_iter().next() else {
+                let message =
+                    format!("shard {home} did not answer: the change may or may not have taken effect");
+                return Err(Refusal::new(Reason::OutcomeUnknown, message).retry_after(RETRY_AFTER));
+            };
+            let spec = changed?.spec;
+            // Nodes that do not answer are told again by the owner of the home shard.
+            admin.gather.order(&OperationOrder::Follow(Box::new(spec)), None).await;
+            (view, all, looked_at) = look(admin, namespace, id).await?;
+        }
     }
-    let home = view.spec.home;
-    let order = OperationOrder::Change { id, namespace: namespace.to_string(), change };
-    let answers = admin.gather.order(&order, Some(home)).await;
-    let Some((_, changed)) = answers.into_iter().next() else {
-        let message = format!("shard {home} did not answer: the change may or may not have taken effect");
-        return Err(Refusal::new(Reason::OutcomeUnknown, message).retry_after(RETRY_AFTER));
-    };
-    let spec = changed?.spec;
-    // Nodes that do not answer are told again by the owner of the home shard.
-    admin.gather.order(&OperationOrder::Follow(Box::new(spec)), None).await;
-    let (view, all, looked_at) = look(admin, namespace, id).await?;
     let asked = Asked { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
     let operation = view.message(asked, true);
     call.reserve_answer(operation.encoded_len())?;
     Ok(operation)
+}
+
+/// An operation that can't be changed any more.
+fn has_ended(id: OperationId, how: &str) -> Refusal {
+    Refusal::new(Reason::OperationEnded, format!("operation {id} has ended: {how}"))
 }
