@@ -235,10 +235,13 @@ enum Sorted {
 }
 
 /// Whether a shard has its home for so short a time that the home is left alone, although it seems to fail.
-/// One that has left does not come back.
+/// One that has left does not come back. One that owned the shard and shows no sign of life any more has had a
+/// whole lease for that.
 fn is_new(view: &ClusterView, standings: &BTreeMap<&NodeName, Standing>, shard: &ShardView) -> bool {
-    let is_known = shard.home.as_ref().is_some_and(|home| standings.contains_key(&home.node));
-    is_known && shard.home_since.is_some_and(|since| view.now.since(since) < NEW_HOME_STAYS)
+    let home = shard.home.as_ref().map(|home| &home.node);
+    let is_known = home.is_some_and(|home| standings.contains_key(home));
+    let has_failed = shard.silent && shard.owner.as_ref() == home;
+    is_known && !has_failed && shard.home_since.is_some_and(|since| view.now.since(since) < NEW_HOME_STAYS)
 }
 
 fn mobility(view: &ClusterView, shard: &ShardView, pinned: bool) -> Mobility {

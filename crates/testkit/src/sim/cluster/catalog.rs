@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     during::{catalog_trouble, some_node, trouble},
-    even, served,
+    even,
+    launch::launch,
+    served,
 };
 use crate::{
     fake::{CatalogFaults, Dice, Outage},
@@ -14,7 +16,7 @@ use crate::{
 /// So soon all nodes see that a node's counter moves again.
 const SEEN_AGAIN_WITHIN: Duration = Duration::from_secs(4);
 
-/// The catalog is out of reach. A node may fail meanwhile.
+/// The catalog is out of reach. A node may fail meanwhile, and start again.
 pub async fn is_away(world: &Arc<World>, dice: &mut Dice) {
     if dice.chance(500) {
         served::wait_for_calm(world).await;
@@ -39,6 +41,11 @@ pub async fn is_away(world: &Arc<World>, dice: &mut Dice) {
             let look = served::Look::without_catalog(world, &node, calm);
             world.kill(&node);
             look.end(world, served::WITHOUT_CATALOG_WITHIN).await;
+            if let Some(member) = node.member.as_ref().filter(|_| dice.chance(500)) {
+                // It starts with what other nodes know.
+                launch(world, member.name.clone(), dice.next());
+                tokio::time::sleep(Duration::from_secs(6)).await;
+            }
         }
         let span = dice.millis((0, 8_000));
         tokio::time::sleep(span).await;
