@@ -5,9 +5,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use forebay_store::{Catalog, CatalogShardState, Home};
 use forebay_types::ShardId;
 
-use super::shards::url;
+use super::{
+    during::{some_node, trouble},
+    served,
+    shards::url,
+};
 use crate::{
-    fake::{Dice, FakeCatalog, Process},
+    fake::{Db, Dice, FakeCatalog, Process},
     sim::{chaos, process::Node, world::World},
 };
 
@@ -21,7 +25,9 @@ pub fn catalog(world: &World) -> FakeCatalog {
 
 /// Pins a shard to a node, or ends its pin.
 pub async fn pin(world: &Arc<World>, dice: &mut Dice) {
-    if dice.chance(500) && pin_at_a_change(world, dice).await {
+    if dice.chance(500) && pin_at_a_change(world, dice).await
+        || dice.chance(200) && pin_to_one_that_dies(world, dice).await
+    {
         return;
     }
     let Some(view) = world.cluster().catalog.lock().view() else { return };
@@ -39,6 +45,32 @@ pub async fn pin(world: &Arc<World>, dice: &mut Dice) {
     if catalog(world).assign(assignment.version, &change).await.is_ok_and(|done| done) {
         world.cluster().coverage().pinned += 1;
     }
+}
+
+/// Pins a shard to a node that dies just then. Its owner keeps it meanwhile. Returns whether that happened.
+async fn pin_to_one_that_dies(world: &Arc<World>, dice: &mut Dice) -> bool {
+    served::wait_for_calm(world).await;
+    let Some(dying) = some_node(world, dice) else { return false };
+    let (Some(member), process) = (&dying.member, dying.process.number) else { return false };
+    let others: Vec<usize> = world.alive().iter().map(|node| node.process.number).collect();
+    let is_others =
+        |db: &&Db| served::owner(db).is_some_and(|owner| owner != process && others.contains(&owner));
+    let of_others: Vec<ShardId> = world.dbs.iter().filter(is_others).map(|db| db.id).collect();
+    if of_others.is_empty() {
+        return false;
+    }
+    let shard = *dice.pick(&of_others);
+    let what = format!("process {process} is killed, and an operator wants shard {shard} there");
+    trouble(world, what, async {
+        let look = served::Look::beside_dying(world, &dying, shard);
+        world.kill(&dying);
+        world.cluster().catalog.pin(shard, member.name.clone());
+        world.cluster().coverage().pinned += 1;
+        look.end(world, served::KEPT_FOR).await;
+        tokio::time::sleep(served::SERVED_WITHIN).await;
+    })
+    .await;
+    true
 }
 
 /// Drains a node, waits until another one is about to change the assignment, and pins one of the same shards

@@ -16,7 +16,10 @@ use crate::{
 
 /// So soon the shards are served.
 pub const SERVED_WITHIN: Duration = Duration::from_secs(3);
-/// The same where the event loop of the node stands still: two renewals of its shard leases later.
+/// At this time the owner of a shard has seen that it should go to a node that has died, and nobody has seen
+/// yet that that one is dead.
+pub const KEPT_FOR: Duration = Duration::from_millis(1_700);
+/// The same as [`SERVED_WITHIN`] where the event loop of the node stands still: two renewals of its shard leases later.
 pub const HUNG_SERVED_WITHIN: Duration = Duration::from_millis(3_750);
 /// The same while the catalog does not answer. A turn of the membership task waits 2 s for it, and a node
 /// that is not the first to take a shard takes it in its next turn.
@@ -68,6 +71,12 @@ impl Look {
         Self::at(world, node, calm && others(world, &[node]))
     }
 
+    /// A shard of another node that is to go to a node that is about to fail, if all else is well.
+    pub fn beside_dying(world: &World, dying: &Node, shard: ShardId) -> Self {
+        let shards = if is_calm_but_for_this(world) { vec![shard] } else { Vec::new() };
+        Self { shards, process: dying.process.number, troubles: world.cluster().troubles.count() }
+    }
+
     fn at(world: &World, node: &Node, looks: bool) -> Self {
         let process = node.process.number;
         let owned = world.dbs.iter().filter(|db| looks && owner(db) == Some(process));
@@ -109,7 +118,7 @@ impl Look {
 }
 
 /// The process that owns a shard, or did until it was given up.
-fn owner(db: &Db) -> Option<usize> {
+pub fn owner(db: &Db) -> Option<usize> {
     let state = db.lock();
     state.owners.last().filter(|_| !state.tables.address.is_empty()).map(|owner| owner.process)
 }
