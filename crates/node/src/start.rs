@@ -37,7 +37,7 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     descriptors::{self, Asked},
-    grpc::{self, Queue, ReflectionError},
+    grpc::{self, Layers, Queue, ReflectionError},
     node::Node,
     readiness,
 };
@@ -120,8 +120,8 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
 
     // 4. The engine. It owns nothing until the cluster tells it to.
     let clients_address = config.advertise_clients.clone().unwrap_or_else(|| reachable(grpc_address));
-    let port = (peer_connections.clone(), certificates.peer());
-    let own = Joining::listen(&config, begun, port, &clients_address, http_address).await?;
+    let (places, tls) = (peer_connections.clone(), certificates.peer());
+    let own = Joining::listen(&config, begun, places, tls, &clients_address, http_address).await?;
     let engine = start_engine(&config, &own, followed.shards(), clock.clone())?;
 
     // 5. gRPC. Health answers not serving until the shards are owned, which shows peers that we are alive.
@@ -132,8 +132,8 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let mut tasks = tasks(&config, &admin, &own, engine.clone());
     let load = LoadLimits { connections: caps.grpc, http_connections: caps.http, ..config.load };
     let (traces, exporting) = traces(&config)?.unzip();
-    let layers = (access.clone(), audit.clone(), traces.clone());
-    let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, (load, rules), layers).await?;
+    let layers = Layers { access: access.clone(), audit: audit.clone(), traces: traces.clone() };
+    let grpc = grpc::serve(grpc_listener, certificates.grpc(), queue, admin, load, rules, layers).await?;
 
     // 6. HTTP: alive, and ready as soon as a shard is served.
     let info = Arc::new(NodeInfo {
@@ -155,8 +155,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         streams: Default::default(),
         grafana: config.http_access.grafana.clone(),
     });
-    let http =
-        serve_http(&config, http_listener, (info.clone(), audit), grpc.calls().clone(), own.catalog())?;
+    let http = serve_http(&config, http_listener, info.clone(), audit, grpc.calls().clone(), own.catalog())?;
     let readiness = tokio::spawn(readiness::follow(engine.clone(), grpc.health().clone(), info.clone()));
 
     // 7. The cluster, last: from now on others count on this node.

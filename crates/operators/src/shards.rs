@@ -151,26 +151,27 @@ pub async fn migrate(
 /// Checks that a schema is this shard of the cluster, or none yet. One that can't be asked passes, unless it
 /// must be the shard: `is_there`.
 pub async fn check_place(
-    (id, shard): &NumberedShard,
+    id: ShardId,
+    shard: &dyn Shard,
     cluster: ClusterId,
     is_there: bool,
 ) -> Result<(), UnfitShard> {
     let shard_is = |message: String| UnfitShard::Schema {
-        shard: *id,
+        shard: id,
         error: StoreError::new(ErrorClass::Schema, message),
     };
     match shard.identity().await {
         Ok(Some(found)) if found.cluster != cluster => Err(UnfitShard::OtherCluster {
-            shard: *id,
+            shard: id,
             found: found.cluster,
             first: CATALOG,
             expected: cluster,
         }),
-        Ok(Some(found)) if found.shard != *id => Err(shard_is(format!("the schema is {found}"))),
+        Ok(Some(found)) if found.shard != id => Err(shard_is(format!("the schema is {found}"))),
         Ok(None) if is_there => Err(shard_is(
             "it has another address in the catalog, and there is no shard at this one".to_owned(),
         )),
-        Err(error) if is_there => Err(UnfitShard::Schema { shard: *id, error }),
+        Err(error) if is_there => Err(UnfitShard::Schema { shard: id, error }),
         Ok(_) | Err(_) => Ok(()),
     }
 }

@@ -33,14 +33,15 @@ pub enum HttpError {
 pub fn serve_http(
     config: &Config,
     listener: TcpListener,
-    (info, audit): (Arc<NodeInfo>, Arc<Auditor>),
+    info: Arc<NodeInfo>,
+    audit: Arc<Auditor>,
     calls: Calls,
     catalog: Arc<dyn Catalog>,
 ) -> Result<HttpServing, HttpError> {
     let origins = Origins::new(&config.http_access.cors_origins);
     let connect = Connect::new(FILE_DESCRIPTOR_SET, calls, origins.clone())?;
     let proxies = Proxies::new(&config.http_access.trusted_proxies);
-    let keeper = keeper(config, (&info, audit), origins.clone(), catalog)?;
+    let keeper = keeper(config, &info, audit, origins.clone(), catalog)?;
     let gate = Gate::new(hosts(config), origins, proxies, keeper);
     let (tls, header_timeout) = (info.certificates.http(), config.load.timeouts.handshake);
     Ok(crate::serve(listener, tls, info, connect, gate, header_timeout))
@@ -50,7 +51,8 @@ pub fn serve_http(
 /// a cluster has its own, until it stops.
 fn keeper(
     config: &Config,
-    (info, audit): (&NodeInfo, Arc<Auditor>),
+    info: &NodeInfo,
+    audit: Arc<Auditor>,
     origins: Origins,
     catalog: Arc<dyn Catalog>,
 ) -> Result<Keeper, NoRandomNumbers> {
@@ -59,7 +61,7 @@ fn keeper(
     let cookies = Cookies::new(info.certificates.http().is_some(), info.http.port(), &[secret]);
     let sessions = Sessions::new(catalog, info.clock.clone());
     let forms = FormKey::new(&[secret]);
-    Ok(Keeper::new((info.access.clone(), audit), sessions, cookies, forms, origins))
+    Ok(Keeper::new(info.access.clone(), audit, sessions, cookies, forms, origins))
 }
 
 /// The names by which the HTTP port may be called.

@@ -54,7 +54,8 @@ impl TokenBook {
     pub async fn add(
         &self,
         caller: &Namespace,
-        (row, maker): (TokenRow, TokenMaker),
+        row: TokenRow,
+        maker: TokenMaker,
         is_named: bool,
     ) -> Result<(), Refusal> {
         let _turn = self.turns.take(caller)?;

@@ -71,7 +71,8 @@ impl Call {
     /// Admits a call, or refuses it. Its request has not been received yet.
     pub fn admit(
         headers: &HeaderMap,
-        (node, connection): (&Arc<AdmissionLoad>, &Arc<ConnectionLoad>),
+        node: &Arc<AdmissionLoad>,
+        connection: &Arc<ConnectionLoad>,
         answer: &Arc<AnswerCharge>,
         rights: Arc<Rights>,
     ) -> Result<Self, Refusal> {
@@ -203,7 +204,7 @@ mod tests {
         one: &Arc<ConnectionLoad>,
     ) -> Result<Call, Refusal> {
         let answer = Arc::new(AnswerCharge::new(node.clone(), one.clone()));
-        let call = Call::admit(headers, (node, one), &answer, Arc::new(Rights::of_anyone()))?;
+        let call = Call::admit(headers, node, one, &answer, Arc::new(Rights::of_anyone()))?;
         call.start()?;
         Ok(call)
     }

@@ -46,9 +46,11 @@ pub async fn until<T>(
 /// Notes that a caller has no right to its call, if that is why it is refused.
 pub async fn deny(
     audit: &Auditor,
-    (head, request): (&Parts, Option<&[u8]>),
+    head: &Parts,
+    request: Option<&[u8]>,
     rights: &Rights,
-    (peer, refusal): (ClientName, &Refusal),
+    peer: ClientName,
+    refusal: &Refusal,
 ) {
     let Some(caller) = rights.identity() else { return };
     if matches!(refusal.reason, Reason::WrongNamespace | Reason::ScopeMissing) {

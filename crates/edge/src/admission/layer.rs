@@ -182,16 +182,16 @@ where
         let rights = rights.map(Arc::new);
         let admitted = rights.clone().and_then(|rights| {
             rights.check_head()?;
-            let call = Call::admit(request.headers(), (&self.load, connection), &charge, rights.clone())?;
+            let call = Call::admit(request.headers(), &self.load, connection, &charge, rights.clone())?;
             Ok((rights, call))
         });
         let (audit, client) = (self.audit.clone(), caller.from());
         let (rights, call) = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => {
-                let denied = (rights.ok(), request.into_parts().0, client);
+                let (rights, head) = (rights.ok(), request.into_parts().0);
                 return Box::pin(async move {
-                    let refuse = refuse_by_head(&audit, denied, refusal);
+                    let refuse = refuse_by_head(&audit, rights, head, client, refusal);
                     let response = refused::serve(measured.called, reported, refuse).await;
                     measured.record(&response);
                     Ok(answer_bytes::hold(response, charge).await)
@@ -210,7 +210,7 @@ where
             let may_end = rights.may_end() && !audit.changes(request.uri().path());
             let answered = async {
                 // In a box: what waits for it would have it moved at each layer, and it is large.
-                let served = Box::pin(serve(inner, request, call, bounds, &rights, (&audit, client)));
+                let served = Box::pin(serve(inner, request, call, bounds, &rights, &audit, client));
                 match until(deadline, may_end.then_some(&*rights), served).await {
                     Ok(response) => response.map(add_details),
                     Err(refusal) => Ok(status::of_call(&refusal).into_http()),
@@ -268,11 +268,13 @@ where
 /// Refuses a call of which nothing but the head is there, and notes it if that is for want of a right.
 async fn refuse_by_head(
     audit: &Auditor,
-    (rights, head, client): (Option<Arc<Rights>>, Parts, ClientName),
+    rights: Option<Arc<Rights>>,
+    head: Parts,
+    client: ClientName,
     refusal: Refusal,
 ) -> Response<Body> {
     if let Some(rights) = &rights {
-        deny(audit, (&head, None), rights, (client, &refusal)).await;
+        deny(audit, &head, None, rights, client, &refusal).await;
     }
     status::of_call(&refusal).into_http()
 }
@@ -284,7 +286,8 @@ async fn serve<S>(
     call: Call,
     bounds: RequestBounds,
     rights: &Rights,
-    (audit, client): (&Arc<Auditor>, ClientName),
+    audit: &Arc<Auditor>,
+    client: ClientName,
 ) -> Result<Response<Body>, S::Error>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
@@ -299,7 +302,7 @@ where
     if let Ok(bytes) = &checked
         && let Err(refusal) = rights.check(bytes)
     {
-        Box::pin(deny(audit, (&head, Some(bytes)), rights, (client, &refusal))).await;
+        Box::pin(deny(audit, &head, Some(bytes), rights, client, &refusal)).await;
         return Ok(status::of_call(&refusal).into_http());
     }
     match checked.and_then(|bytes| call.start().map(|()| bytes)) {

@@ -152,8 +152,8 @@ impl Auditor {
 
     /// Adds a record, if the caller can have it written.
     async fn write(self: &Arc<Self>, record: AuditRecord, caller: &Identity) -> Result<AuditedCall, Refusal> {
-        let (of, now) = ((caller, &*record.namespace), self.clock.monotonic());
-        let place = self.budget.take(of, Purpose::Made, record_bytes(&record), now)?;
+        let (bytes, now) = (record_bytes(&record), self.clock.monotonic());
+        let place = self.budget.take(caller, &record.namespace, Purpose::Made, bytes, now)?;
         let place = self.add(&record, place).await?;
         Ok(AuditedCall { auditor: self.clone(), record: Some(record), place: Some(place) })
     }

@@ -146,7 +146,8 @@ impl Budget {
     /// Takes bytes for a call, or refuses it. `namespace`: what it is about.
     pub fn take(
         &self,
-        (caller, namespace): (&Identity, &str),
+        caller: &Identity,
+        namespace: &str,
         purpose: Purpose,
         bytes: usize,
         now: Monotonic,
@@ -264,7 +265,7 @@ mod tests {
     }
 
     fn take(budget: &Budget, who: &Identity, bytes: usize, seconds: u64) -> Result<Place, Refusal> {
-        budget.take((who, "a"), Purpose::Made, bytes, at(seconds))
+        budget.take(who, "a", Purpose::Made, bytes, at(seconds))
     }
 
     #[test]
@@ -333,7 +334,7 @@ mod tests {
     fn refused_attempts_leave_half_for_what_may_be_done() {
         let budget = Budget::default();
         let one = holder("1", "a:operate");
-        let denied = || budget.take((&one, "b"), Purpose::Denied, KIB, at(0)).is_ok();
+        let denied = || budget.take(&one, "b", Purpose::Denied, KIB, at(0)).is_ok();
         assert_eq!((0..2_000).filter(|_| denied()).count(), 512);
         assert_eq!((0..2_000).filter(|_| take(&budget, &one, KIB, 0).is_ok()).count(), 512);
     }
@@ -342,14 +343,13 @@ mod tests {
     fn names_that_are_made_up_fill_no_memory() {
         let budget = Budget::default();
         let anyone = Identity::anyone();
-        let take =
-            |name: &str, bytes, seconds| budget.take((&anyone, name), Purpose::Made, bytes, at(seconds));
+        let take = |name: &str, bytes, seconds| budget.take(&anyone, name, Purpose::Made, bytes, at(seconds));
         for number in 0..ACCOUNTS_MAX {
             take(&number.to_string(), 4_096, 0).unwrap();
         }
         assert!(take("one more", 1, 0).is_err());
         assert!(take("1", 1, 0).is_ok(), "who is known goes on");
-        let tenant = budget.take((&holder("t", "a:operate"), "a"), Purpose::Made, 1, at(0));
+        let tenant = budget.take(&holder("t", "a:operate"), "a", Purpose::Made, 1, at(0));
         assert!(tenant.is_ok(), "its root is none that is made up");
         assert!(take("one more", 1, 10).is_ok());
         assert!(budget.lock().by_name.len() < 10);

@@ -1,8 +1,6 @@
 //! Calls, pages and forms whose callers have no right to them: a line of the log, and of what would have been
 //! written down a record.
 
-use std::fmt::Display;
-
 use forebay_access::{Identity, Kind};
 use forebay_store::{AuditOutcome, AuditRecord};
 use forebay_types::Refusal;
@@ -39,7 +37,7 @@ impl Auditor {
     pub async fn deny_call(&self, call: DeniedCall<'_>, caller: &Identity, refusal: &Refusal) {
         let DeniedCall { path, request, namespace, peer, trace_id } = call;
         let name = path.rsplit('/').next().unwrap_or(path);
-        self.say(name, namespace, (caller, &peer), refusal);
+        self.say(name, namespace, caller, peer, refusal);
         let Some(method) = self.methods.find(path) else { return };
         let message = request.and_then(first_message);
         let message = message.and_then(|bytes| DynamicMessage::decode(method.input.clone(), bytes).ok());
@@ -64,37 +62,35 @@ impl Auditor {
     /// The same of a form that somebody sends.
     pub async fn deny_form(
         &self,
-        (path, namespace): (&str, &str),
-        (caller, peer): (&Identity, &str),
+        path: &str,
+        namespace: &str,
+        caller: &Identity,
+        peer: &str,
         refusal: &Refusal,
     ) {
-        self.say(path, namespace, (caller, &peer), refusal);
+        self.say(path, namespace, caller, peer, refusal);
         let Ok(record) = self.record(&clean(path.trim_start_matches('/'), 64), caller, &peer) else { return };
         self.write_denied(AuditRecord { namespace: clean(namespace, 255), ..record }, caller, refusal).await;
     }
 
     /// The same of a page that somebody reads, which is in the log alone.
-    pub fn deny_page(
-        &self,
-        (path, namespace): (&str, &str),
-        (caller, peer): (&Identity, &str),
-        refusal: &Refusal,
-    ) {
-        self.say(path, namespace, (caller, &peer), refusal);
+    pub fn deny_page(&self, path: &str, namespace: &str, caller: &Identity, peer: &str, refusal: &Refusal) {
+        self.say(path, namespace, caller, peer, refusal);
     }
 
     async fn write_denied(&self, mut record: AuditRecord, caller: &Identity, refusal: &Refusal) {
         record.outcome = AuditOutcome::Denied;
         record.failure = refusal.reason.as_str().to_owned();
         shorten(&mut record);
-        let (of, now) = ((caller, &*record.namespace), self.clock.monotonic());
-        let Ok(place) = self.budget.take(of, Purpose::Denied, record_bytes(&record), now) else { return };
+        let (bytes, now) = (record_bytes(&record), self.clock.monotonic());
+        let taken = self.budget.take(caller, &record.namespace, Purpose::Denied, bytes, now);
+        let Ok(place) = taken else { return };
         // The answer waits no longer; the write goes on.
         let _ = tokio::time::timeout(END_TIMEOUT, self.add(&record, place)).await;
     }
 
     /// One line a second at most of a caller.
-    fn say(&self, what: &str, namespace: &str, (caller, peer): (&Identity, &dyn Display), refusal: &Refusal) {
+    fn say(&self, what: &str, namespace: &str, caller: &Identity, peer: &str, refusal: &Refusal) {
         let Some(left_out) = self.lines.next(caller, self.clock.monotonic()) else { return };
         let who = clean(principal_name(caller), 255);
         let (namespace, token_id) =
@@ -136,8 +132,8 @@ mod tests {
             let call = DeniedCall { path, request: None, namespace: "b", peer, trace_id: String::new() };
             auditor.deny_call(call, &who.identity, &refusal).await;
         }
-        auditor.deny_form(("/create-token", "b"), (&who.identity, peer), &refusal).await;
-        auditor.deny_page(("/nodes", ""), (&who.identity, peer), &refusal);
+        auditor.deny_form("/create-token", "b", &who.identity, peer, &refusal).await;
+        auditor.deny_page("/nodes", "", &who.identity, peer, &refusal);
         let query =
             AuditQuery { namespace: None, from: AuditId([0; 16]), before: AuditId([0xff; 16]), limit: 10 };
         let found = catalog.audit(&query).await.unwrap().into_iter();

@@ -103,14 +103,14 @@ impl Places {
         if state.guests.of(address) >= self.per_address(state.max)
             && let Some(first) = state.guests.first_of(address)
         {
-            self.displace(&mut state, (address, first), "address");
+            self.displace(&mut state, address, first, "address");
         }
         // Of the HTTP port a few are left for probes.
         let for_probes = self.port == "http" && state.accepted >= state.max;
         let room = if for_probes { state.accepted + PROBES } else { state.max };
         if state.open() >= room {
             match state.guests.first() {
-                Some(first) => self.displace(&mut state, first, "port"),
+                Some((address, first)) => self.displace(&mut state, address, first, "port"),
                 None => {
                     self.refuse(&mut state);
                     return None;
@@ -133,7 +133,7 @@ impl Places {
     }
 
     /// A guest makes room.
-    fn displace(&self, state: &mut State, (address, member): (Address, Member), why: &'static str) {
+    fn displace(&self, state: &mut State, address: Address, member: Member, why: &'static str) {
         state.leave(address, member);
         self.open.store(state.open(), Ordering::Release);
         if let Some(end) = state.ends.remove(&member.1) {
@@ -267,9 +267,9 @@ impl Place {
         if stage == Stage::Handshake {
             state.handshakes.add(self.address, member);
             if state.handshakes.len() > HANDSHAKES_MAX
-                && let Some(first) = state.handshakes.first()
+                && let Some((address, first)) = state.handshakes.first()
             {
-                self.places.displace(&mut state, first, "handshakes");
+                self.places.displace(&mut state, address, first, "handshakes");
             }
         }
     }

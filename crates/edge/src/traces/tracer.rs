@@ -72,13 +72,14 @@ impl Traces {
         let method = method(path)?;
         let name = if method == OTHER { system.name() } else { method };
         let parent = known.then(|| context::of_headers(headers)).flatten();
-        self.begin(system, (name, method), parent)
+        self.begin(system, name, method, parent)
     }
 
     fn begin(
         &self,
         system: System,
-        (name, method): (&'static str, &'static str),
+        name: &'static str,
+        method: &'static str,
         parent: Option<SpanContext>,
     ) -> Option<CallSpan> {
         let context = Context::new();
@@ -106,7 +107,7 @@ pub async fn forwarded<T>(
 ) -> Result<T, Status> {
     let span = traces.and_then(|traces| {
         let parent = context::of_headers(metadata.as_ref())?;
-        traces.begin(System::Grpc, (method, method), Some(parent))
+        traces.begin(System::Grpc, method, method, Some(parent))
     });
     match span {
         Some(span) => {

@@ -48,7 +48,8 @@ impl Share {
 /// id.
 pub(crate) fn serve(
     core: &mut Core,
-    (call, content): (EnqueueCall, Option<[u8; 16]>),
+    call: EnqueueCall,
+    content: Option<[u8; 16]>,
     charge: Charge,
     notice: Option<Notice>,
     reply: Reply<Vec<Result<Enqueued, Refusal>>>,

@@ -107,7 +107,7 @@ fn handle(core: &mut Core, event: Event) {
     match event {
         Event::Enqueue { call, content, charge, notice, reply } => {
             planted::panic_if_asked();
-            enqueue::serve(core, (call, content), charge, notice, reply);
+            enqueue::serve(core, call, content, charge, notice, reply);
         }
         Event::Dequeue { id, call, charge, reply } => dequeue::serve(core, id, call, charge, reply),
         Event::PollGone { id, .. } => dequeue::caller_gone(core, id),

@@ -133,7 +133,7 @@ pub(super) async fn commit(
             }
             Ok(Outcome::NotCommitted) => {
                 if let Some(verdict) =
-                    not_committed(task, writer, batch, (why, cause, atomic), &mut tries).await
+                    not_committed(task, writer, batch, why, cause, atomic, &mut tries).await
                 {
                     return verdict;
                 }
@@ -166,7 +166,9 @@ async fn not_committed(
     task: &mut ShardTask,
     writer: &mut dyn Writer,
     batch: &Batch,
-    (why, cause, atomic): (String, Cause, bool),
+    why: String,
+    cause: Cause,
+    atomic: bool,
     tries: &mut Tries,
 ) -> Option<Verdict> {
     match cause {
@@ -174,7 +176,7 @@ async fn not_committed(
         Cause::DiskFull => Some(Verdict::DiskFull),
         Cause::Refused { duplicate } => {
             tries.count(ErrorClass::Poison);
-            refused(task, writer, batch, why, (duplicate, atomic)).await
+            refused(task, writer, batch, why, duplicate, atomic).await
         }
         Cause::Other => None,
     }
@@ -187,7 +189,8 @@ async fn refused(
     writer: &mut dyn Writer,
     batch: &Batch,
     why: String,
-    (duplicate, atomic): (bool, bool),
+    duplicate: bool,
+    atomic: bool,
 ) -> Option<Verdict> {
     if duplicate {
         let now = task.clock.monotonic();

@@ -20,8 +20,9 @@ impl Committed {
     }
 }
 
-/// Looks at the fence that a take-over found. Returns what operators should know.
-pub(super) fn losses(id: ShardId, known: Committed, (found, fence): (Fence, Fence)) -> Vec<String> {
+/// Looks at the fence that a take-over has found, and at the one that it has made of it. Returns what
+/// operators should know.
+pub(super) fn losses(id: ShardId, known: Committed, found: Fence, fence: Fence) -> Vec<String> {
     // The take-over has moved the epoch.
     let found_epoch = fence.epoch.saturating_sub(1);
     let mut losses = Vec::new();
@@ -74,7 +75,7 @@ mod tests {
 
     fn found(known: (u64, u64), found: Fence, fence: Fence) -> usize {
         let (epoch, batch) = known;
-        losses(ShardId(1), Committed { epoch, batch }, (found, fence)).len()
+        losses(ShardId(1), Committed { epoch, batch }, found, fence).len()
     }
 
     #[test]

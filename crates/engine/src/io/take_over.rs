@@ -266,8 +266,7 @@ async fn take_over(
     let taken = watched(&task.events, task.shard.take_over(&claim, seen)).await?;
     let Some(owned) = taken else { return Ok(None) };
     let (fence, reader) = (owned.fence, owned.reader.clone());
-    let found = (owned.behind.unwrap_or(fence), fence);
-    let losses = losses(task.id, task.committed, found);
+    let losses = losses(task.id, task.committed, owned.behind.unwrap_or(fence), fence);
     task.committed.note(Committed { epoch: fence.epoch, batch: fence.batch });
     let claimed = Claimed::new(task, owned);
     let claimed_at = task.clock.monotonic();

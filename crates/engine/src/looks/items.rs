@@ -88,7 +88,7 @@ impl Engine {
             let (engine, call, filter) = (self.clone(), call.clone(), filter.clone());
             let topics = topics.remove(&shard.id).unwrap_or_default();
             asked.push(async move {
-                (shard.id, engine.next_in_shard(&shard, topics, &call, (&filter, began)).await)
+                (shard.id, engine.next_in_shard(&shard, topics, &call, &filter, began).await)
             });
         }
         let answers: Vec<_> = stream::iter(asked).buffer_unordered(SHARDS_AT_ONCE).collect().await;
@@ -153,9 +153,10 @@ impl Engine {
         shard: &ShardLook,
         topics: Vec<TopicId>,
         call: &ItemsCall,
-        how: (&ListFilter, Instant),
+        filter: &ListFilter,
+        began: Instant,
     ) -> Result<Option<Next>, Refusal> {
-        let mut sum = Next::begin(how.1);
+        let mut sum = Next::begin(began);
         let topics = match call.state {
             ItemState::Dead => match with_dormant(shard, topics, &call.name).await {
                 Some(topics) => topics,
@@ -165,10 +166,12 @@ impl Engine {
         };
         for topic in topics {
             let next = match call.state {
-                ItemState::Ready => self.waiting(shard, topic, call, State::Ready, how).await?,
-                ItemState::Scheduled => self.waiting(shard, topic, call, State::Scheduled, how).await?,
-                ItemState::Leased => self.leased(shard, topic, call, how).await?,
-                ItemState::Dead => dead(shard, topic, call, how).await,
+                ItemState::Ready => self.waiting(shard, topic, call, State::Ready, filter, began).await?,
+                ItemState::Scheduled => {
+                    self.waiting(shard, topic, call, State::Scheduled, filter, began).await?
+                }
+                ItemState::Leased => self.leased(shard, topic, call, filter, began).await?,
+                ItemState::Dead => dead(shard, topic, call, filter, began).await,
             };
             let Some(next) = next else { return Ok(None) };
             sum.items.extend(next.items);
@@ -185,7 +188,8 @@ impl Engine {
         topic: TopicId,
         call: &ItemsCall,
         state: State,
-        (filter, began): (&ListFilter, Instant),
+        filter: &ListFilter,
+        began: Instant,
     ) -> Result<Option<Next>, Refusal> {
         let mut next = Next::begin(began);
         let mut after = call.after.map_or(Key::MIN, |after| key_before(after, shard.id));
@@ -219,7 +223,8 @@ impl Engine {
         shard: &ShardLook,
         topic: TopicId,
         call: &ItemsCall,
-        (filter, began): (&ListFilter, Instant),
+        filter: &ListFilter,
+        began: Instant,
     ) -> Result<Option<Next>, Refusal> {
         let mut next = Next::begin(began);
         let mut after = call.after.map_or((Timestamp::MIN, Seq(0)), |after| {
@@ -268,7 +273,8 @@ async fn dead(
     shard: &ShardLook,
     topic: TopicId,
     call: &ItemsCall,
-    (filter, began): (&ListFilter, Instant),
+    filter: &ListFilter,
+    began: Instant,
 ) -> Option<Next> {
     let mut before = call.after.map_or((Timestamp::MAX, Seq(i64::MAX as u64)), |after| {
         let seq = Seq(i64::MAX as u64 - seq_before(after, shard.id).0.min(i64::MAX as u64));

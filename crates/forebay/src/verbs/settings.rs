@@ -139,7 +139,8 @@ pub fn add_rows(table: &mut Table, own: &NamespaceSettings, effective: &Namespac
 pub fn table(
     title: &'static str,
     name: &str,
-    (own, effective): (&NamespaceSettings, &NamespaceSettings),
+    own: &NamespaceSettings,
+    effective: &NamespaceSettings,
     version: u64,
 ) -> Table {
     let mut table = Table::new([title, "", ""]);

@@ -62,8 +62,15 @@ impl Health {
 #[error("cannot set up gRPC reflection: {0}")]
 pub struct ReflectionError(#[from] tonic_reflection::server::Error);
 
-/// Layers around every call: access control, the audit log, and the spans.
-type Layers = (Arc<Access>, Arc<Auditor>, Option<Traces>);
+/// Layers around every call.
+pub struct Layers {
+    /// Access control.
+    pub access: Arc<Access>,
+    /// The audit log.
+    pub audit: Arc<Auditor>,
+    /// The spans, if there are any.
+    pub traces: Option<Traces>,
+}
 
 /// Serves the queue, what is known of the cluster, health and reflection on one port, with TLS or without.
 /// Health checks answer not serving at first.
@@ -72,8 +79,9 @@ pub async fn serve(
     tls: Option<Source>,
     queue: Queue,
     admin: Admin,
-    (limits, rules): (LoadLimits, PlaceRules),
-    (access, audit, traces): Layers,
+    limits: LoadLimits,
+    rules: PlaceRules,
+    layers: Layers,
 ) -> Result<Serving, ReflectionError> {
     let load = Arc::new(AdmissionLoad::with(&limits, &rules));
     let decode = queue.rules.limits.request_bytes + DECODE_HEADROOM_BYTES;
@@ -100,6 +108,7 @@ pub async fn serve(
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?)
         .prepare();
+    let Layers { access, audit, traces } = layers;
     let admission = AdmissionLayer { load: load.clone(), bounds, access, audit, reported, traces };
     let calls = admission.layer(routes.clone());
     let router = Server::builder()

@@ -60,7 +60,8 @@ pub async fn apply(
             );
             return Err(Refusal::too_large("entries", message));
         }
-        let differences: Vec<_> = changes.iter().map(|change| difference(change, &rows)).collect();
+        let differences: Vec<_> =
+            changes.iter().map(|(name, after)| difference(name, after, &rows)).collect();
         call.reserve_answer(differences.iter().map(v1::SettingsDifference::encoded_len).sum())?;
         if request.dry_run {
             return Ok(v1::ApplySettingsResponse { differences, version: found });
@@ -136,7 +137,7 @@ fn changes(request: &v1::ApplySettingsRequest, rows: &Document, wanted: &Documen
     changes
 }
 
-fn difference((name, after): (&TopicName, &TopicSettings), rows: &Document) -> v1::SettingsDifference {
+fn difference(name: &TopicName, after: &TopicSettings, rows: &Document) -> v1::SettingsDifference {
     let before = rows.get(name).copied();
     let message = |settings: TopicSettings| settings::namespace_message(&settings);
     v1::SettingsDifference {

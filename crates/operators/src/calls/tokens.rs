@@ -88,7 +88,7 @@ pub async fn create(
         last_used: None,
         is_admin: grants.iter().any(|it| it.namespaces == Namespaces::All && it.scopes.has(Scope::Admin)),
     };
-    book.add(&named, (row.clone(), maker(caller)), is_named).await?;
+    book.add(&named, row.clone(), maker(caller), is_named).await?;
     Ok(v1::CreateTokenResponse { token: Some(message(&row)), secret: token.reveal() })
 }
 

@@ -83,7 +83,8 @@ impl Joining {
     pub async fn listen(
         config: &Config,
         begun: Begun,
-        (places, tls): (Arc<Places>, Option<Arc<Live<PeerTls>>>),
+        places: Arc<Places>,
+        tls: Option<Arc<Live<PeerTls>>>,
         clients_address: &str,
         http: SocketAddr,
     ) -> Result<Self, JoiningError> {

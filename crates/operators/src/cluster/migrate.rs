@@ -86,7 +86,10 @@ async fn check_places(
         let row = known.iter().find(|row| row.id == listed.id);
         match row.is_some_and(|row| row.url == url_of(listed)) {
             true => Ok(()),
-            false => shards::check_place(&opener.open(listed)?, cluster, row.is_some()).await,
+            false => {
+                let (id, shard) = opener.open(listed)?;
+                shards::check_place(id, &*shard, cluster, row.is_some()).await
+            }
         }
     };
     let checked = join_all(config.shards.iter().map(check)).await;

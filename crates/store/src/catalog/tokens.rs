@@ -280,7 +280,7 @@ impl Change for ChangeToken<'_> {
                 )
             }
             TokenChange::Revoke { at, with_descendants } => {
-                return self.revoke(session, &row, (*at, *with_descendants), version).await;
+                return self.revoke(session, &row, *at, *with_descendants, version).await;
             }
         };
         let sql = format!("UPDATE token SET {set} WHERE id = ?");
@@ -295,7 +295,8 @@ impl ChangeToken<'_> {
         &self,
         session: &mut dyn Session,
         row: &TokenRow,
-        (at, with_descendants): (Timestamp, bool),
+        at: Timestamp,
+        with_descendants: bool,
         version: u64,
     ) -> Result<End<TokenChanged>, StoreError> {
         let below = live_descendants(session, self.id, at).await?;

@@ -133,7 +133,7 @@ impl Shard for MySqlShard {
         claim: &Claim,
         seen: &Observation,
     ) -> Result<Option<ShardConnections>, StoreError> {
-        let taken = take_over::take_over(&self.shared, (self.id, &self.target), claim, seen).await;
+        let taken = take_over::take_over(&self.shared, self.id, &self.target, claim, seen).await;
         if !matches!(taken, Ok(Some(_))) {
             self.shared.forget();
         }

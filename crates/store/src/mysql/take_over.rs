@@ -35,7 +35,8 @@ use crate::{
 /// The row's lock, which both take, says which of them is first.
 pub(super) async fn take_over(
     shared: &Arc<SharedServer>,
-    (shard, target): (ShardId, &Target),
+    shard: ShardId,
+    target: &Target,
     claim: &Claim,
     seen: &Observation,
 ) -> Result<Option<ShardConnections>, StoreError> {

@@ -140,7 +140,7 @@ impl Connect {
             let message = "the deadline passed before the request was read";
             Failure::from(Refusal::new(Reason::DeadlineExceeded, message))
         };
-        let receiving = self.receive(&asked, method, (body, &turn), &connection);
+        let receiving = self.receive(&asked, method, body, &turn, &connection);
         let message = timeout_at(asked.deadline, receiving).await.map_err(late)??;
 
         let mut request = asked.call(&head.headers, method, message, caller);
@@ -163,7 +163,8 @@ impl Connect {
         &self,
         asked: &Asked,
         method: &Arc<Method>,
-        (body, turn): (&mut tonic::body::Body, &Turn),
+        body: &mut tonic::body::Body,
+        turn: &Turn,
         connection: &Arc<ConnectionLoad>,
     ) -> Result<Bytes, Failure> {
         let bounds = self.calls.bounds();

@@ -22,7 +22,7 @@ pub fn form(asked: &Asked, act: &str, fields: &[(&str, &str)], inside: Markup) -
 }
 
 /// A form that is one button, for those who have the right to it.
-pub fn button(asked: &Asked, (scope, act): (Scope, &str), fields: &[(&str, &str)], text: &str) -> Markup {
+pub fn button(asked: &Asked, scope: Scope, act: &str, fields: &[(&str, &str)], text: &str) -> Markup {
     let namespace = fields.iter().find(|(name, _)| *name == "ns").map_or("", |(_, value)| *value);
     if !asked.may(scope, namespace) {
         return html! {};

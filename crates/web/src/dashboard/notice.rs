@@ -42,7 +42,7 @@ pub fn notice(asked: &Asked) -> Markup {
     let Some((_, text)) = DONE_TEXTS.iter().find(|(name, _)| *name == done) else { return html! {} };
     let undo = done.strip_prefix("paused-").map(|side| {
         let fields = [("ns", asked.fields.get("ns")), ("name", asked.fields.get("name")), ("side", side)];
-        act::button(asked, (Scope::Operate, "resume"), &fields, "Undo")
+        act::button(asked, Scope::Operate, "resume", &fields, "Undo")
     });
     html! { div.notice role="status" { p { (text) } @if let Some(undo) = undo { (undo) } } }
 }

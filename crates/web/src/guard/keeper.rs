@@ -65,7 +65,8 @@ pub struct Keeper {
 impl Keeper {
     /// With these rights, sessions and origins.
     pub fn new(
-        (access, audit): (Arc<Access>, Arc<Auditor>),
+        access: Arc<Access>,
+        audit: Arc<Auditor>,
         sessions: Sessions,
         cookies: Cookies,
         forms: FormKey,
@@ -119,7 +120,7 @@ impl Keeper {
         };
         if let Err(refusal) = permit(&visitor, needs, &query) {
             if let Some((caller, peer)) = denied(&head, &visitor, &refusal) {
-                self.audit.deny_page((head.uri.path(), query.get(NAMESPACE)), (caller, &peer), &refusal);
+                self.audit.deny_page(head.uri.path(), query.get(NAMESPACE), caller, &peer, &refusal);
             }
             return Err(match reader == Reader::Person && !shows_header(&head) {
                 true => forbidden(&visitor, &refusal),
@@ -163,8 +164,8 @@ impl Keeper {
         }
         if let Err(refusal) = permit(&visitor, needs, &fields) {
             if let Some((caller, peer)) = denied(&head, &visitor, &refusal) {
-                let what = (head.uri.path(), fields.get(NAMESPACE));
-                self.audit.deny_form(what, (caller, &peer), &refusal).await;
+                let namespace = fields.get(NAMESPACE);
+                self.audit.deny_form(path, namespace, caller, &peer, &refusal).await;
             }
             return Err(forbidden(&visitor, &refusal));
         }

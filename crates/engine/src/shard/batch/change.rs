@@ -12,7 +12,6 @@ use crate::{
             in_flight::{OperationEffect, Planned, PlannedChange},
             row_costs::RowKind,
         },
-        intake::change::changes::ChangeOfFound,
         work::{ChangeRequest, FoundItem, OperationItem, Place, SettleKind, SettleRequest},
     },
 };
@@ -40,13 +39,13 @@ pub(super) fn add_changes(builder: &mut BatchBuilder<'_>, share: usize) {
         if is_moving || is_past {
             again.push(request);
         } else {
-            add(builder, (request, found));
+            add(builder, request, found);
         }
     }
     again.into_iter().rev().for_each(|request| builder.shard.intake.changes.again(request));
 }
 
-fn add(builder: &mut BatchBuilder<'_>, (request, found): ChangeOfFound) {
+fn add(builder: &mut BatchBuilder<'_>, request: ChangeRequest, found: Option<FoundItem>) {
     // Nobody learns of an item of another tenant.
     let found = found.filter(|found| found.namespace == request.namespace);
     let Some(found) = found.filter(|found| !is_past_update(builder, &request, &found.item)) else {

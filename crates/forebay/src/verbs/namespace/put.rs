@@ -97,6 +97,6 @@ impl One for Settings {
     fn table(&self, _: &Style) -> Table {
         let PutNamespaceResponse { settings, effective_settings, version } = &self.report;
         let [own, effective] = [settings, effective_settings].map(|it| it.unwrap_or_default());
-        settings::table("NAMESPACE", &self.namespace, (&own, &effective), *version)
+        settings::table("NAMESPACE", &self.namespace, &own, &effective, *version)
     }
 }

@@ -98,6 +98,6 @@ impl One for Settings {
     fn table(&self, _: &Style) -> Table {
         let PutTopicResponse { settings, effective_settings, version } = &self.report;
         let [own, effective] = [settings, effective_settings].map(|it| it.unwrap_or_default().into());
-        settings::table("TOPIC", &self.topic, (&own, &effective), *version)
+        settings::table("TOPIC", &self.topic, &own, &effective, *version)
     }
 }

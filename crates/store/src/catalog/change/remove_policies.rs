@@ -24,7 +24,8 @@ impl RemovePolicies<'_> {
     async fn remove(
         &self,
         session: &mut dyn Session,
-        (table, columns): (&'static str, &[&str]),
+        table: &'static str,
+        columns: &[&str],
         mut values: Vec<Value>,
         version: u64,
     ) -> Result<u64, StoreError> {
@@ -48,9 +49,9 @@ impl Change for RemovePolicies<'_> {
     async fn execute(&self, session: &mut dyn Session) -> Result<End<Option<u64>>, StoreError> {
         let version = next_version(session).await?;
         let none = columns::of_policy(&Policy::default());
-        let policies = self.remove(session, ("policy", &columns::OF_POLICY), none, version).await?;
+        let policies = self.remove(session, "policy", &columns::OF_POLICY, none, version).await?;
         let none = columns::of_settings(&TopicSettings::default());
-        let settings = self.remove(session, ("setting", &columns::OF_SETTINGS), none, version).await?;
+        let settings = self.remove(session, "setting", &columns::OF_SETTINGS, none, version).await?;
         Ok(if policies + settings == 0 { End::RollBack(None) } else { End::Commit(Some(version)) })
     }
 }

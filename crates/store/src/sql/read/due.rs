@@ -20,7 +20,8 @@ pub(super) async fn due(
     connection: &dyn ReadConnection,
     unreadable: &Unreadable,
     sweep: Sweep,
-    (from, to): (Timestamp, Timestamp),
+    from: Timestamp,
+    to: Timestamp,
     limit: usize,
 ) -> Result<Vec<DueRow>, StoreError> {
     let values = vec![from.into(), to.into(), (limit as u64).into()];

@@ -72,7 +72,7 @@ impl<C: ReadConnection> Reader for SqlReader<C> {
         limit: usize,
         max_bytes: usize,
     ) -> Result<Vec<ReadyRow>, StoreError> {
-        ready::ready(&self.connection, &self.unreadable, topic, after, (limit, max_bytes)).await
+        ready::ready(&self.connection, &self.unreadable, topic, after, limit, max_bytes).await
     }
 
     async fn bodies(&self, seqs: &[Seq]) -> Result<Vec<(Seq, Body)>, StoreError> {
@@ -86,7 +86,7 @@ impl<C: ReadConnection> Reader for SqlReader<C> {
         to: Timestamp,
         limit: usize,
     ) -> Result<Vec<DueRow>, StoreError> {
-        due::due(&self.connection, &self.unreadable, sweep, (from, to), limit).await
+        due::due(&self.connection, &self.unreadable, sweep, from, to, limit).await
     }
 
     async fn next_due(&self, sweep: Sweep, from: Timestamp) -> Result<Option<Timestamp>, StoreError> {
@@ -159,8 +159,7 @@ impl<C: ReadConnection> Reader for SqlReader<C> {
         as_of: Seq,
         limit: usize,
     ) -> Result<Vec<WalkedRow>, StoreError> {
-        operations::walk_items(&self.connection, &self.unreadable, (topic, state), (after, as_of), limit)
-            .await
+        operations::walk_items(&self.connection, &self.unreadable, topic, state, after, as_of, limit).await
     }
 
     async fn walk_dead(

@@ -22,8 +22,10 @@ use crate::{
 pub(super) async fn walk_items(
     connection: &dyn ReadConnection,
     unreadable: &Unreadable,
-    (topic, state): (TopicId, State),
-    (after, as_of): (Key, Seq),
+    topic: TopicId,
+    state: State,
+    after: Key,
+    as_of: Seq,
     limit: usize,
 ) -> Result<Vec<WalkedRow>, StoreError> {
     let table = connection.dialect().item_in_delivery_order();
@@ -64,8 +66,8 @@ pub(super) async fn walk_dead(
     let mut found = Vec::new();
     for row in connection.fetch(Statement::new(sql, values)).await? {
         let topic = row.topic(0)?;
-        let (died_at, seq) = if topic == after.0 { (after.1, after.2) } else { (Timestamp::MIN, Seq(0)) };
-        of_topic((connection, unreadable), topic, (died_at, seq), until, limit, &mut found).await?;
+        let after = if topic == after.0 { (after.1, after.2) } else { (Timestamp::MIN, Seq(0)) };
+        of_topic(connection, unreadable, topic, after, until, limit, &mut found).await?;
         if found.len() >= limit {
             break;
         }
@@ -74,14 +76,16 @@ pub(super) async fn walk_dead(
 }
 
 async fn of_topic(
-    (connection, unreadable): (&dyn ReadConnection, &Unreadable),
+    connection: &dyn ReadConnection,
+    unreadable: &Unreadable,
     topic: TopicId,
-    (died_at, seq): (Timestamp, Seq),
+    after: (Timestamp, Seq),
     until: Timestamp,
     limit: usize,
     found: &mut Vec<DeadRow>,
 ) -> Result<(), StoreError> {
     let table = connection.dialect().dead_letters_by_death();
+    let (died_at, seq) = after;
     let ranges: [(&str, Vec<Value>, &str); 2] = [
         ("d.died_at = ? AND d.seq > ?", vec![died_at.into(), seq.into()], "d.seq"),
         ("d.died_at > ? AND d.died_at <= ?", vec![died_at.into(), until.into()], "d.died_at, d.seq"),

@@ -24,7 +24,8 @@ pub(super) async fn ready(
     unreadable: &Unreadable,
     topic: TopicId,
     after: Key,
-    (limit, max_bytes): (usize, usize),
+    limit: usize,
+    max_bytes: usize,
 ) -> Result<Vec<ReadyRow>, StoreError> {
     let mut found = rows(connection, unreadable, topic, after, limit).await?;
     let mut left = max_bytes;

@@ -94,7 +94,7 @@ pub(super) async fn dead_letters(
     before: (Timestamp, Seq),
     limit: usize,
 ) -> Result<Vec<(Timestamp, Seq)>, StoreError> {
-    let rows = from_the_latest(connection, topic, before, limit, ("", &[])).await?;
+    let rows = from_the_latest(connection, topic, before, limit, "", &[]).await?;
     rows.iter().map(|row| Ok((row.time(0)?, row.seq(1)?))).collect()
 }
 
@@ -106,8 +106,8 @@ pub(super) async fn deaths(
     limit: usize,
     error_max: usize,
 ) -> Result<Vec<DeathRow>, StoreError> {
-    let why = (", d.reason, SUBSTR(d.last_error, 1, ?)", &[(error_max as u64).into()][..]);
-    let rows = from_the_latest(connection, topic, before, limit, why).await?;
+    let why = ", d.reason, SUBSTR(d.last_error, 1, ?)";
+    let rows = from_the_latest(connection, topic, before, limit, why, &[(error_max as u64).into()]).await?;
     let death = |row: &Row| {
         let (died_at, seq, cause) = (row.time(0)?, row.seq(1)?, row.cut_text(2)?);
         Ok(DeathRow { died_at, seq, cause, last_error: row.cut_text(3)? })
@@ -125,7 +125,7 @@ pub(super) async fn dead_rows(
 ) -> Result<Vec<DeadRow>, StoreError> {
     let columns = ", d.priority, d.deliveries, d.failures, d.attributes, LENGTH(d.metadata), d.reason, \
                    d.last_error";
-    let rows = from_the_latest(connection, topic, before, limit, (columns, &[])).await?;
+    let rows = from_the_latest(connection, topic, before, limit, columns, &[]).await?;
     let dead = |row: &Row| {
         let (packed, why) = unreadable.attributes(row.seq(1)?, &row.bytes(5)?);
         let died_at = row.time(0)?;
@@ -149,7 +149,8 @@ async fn from_the_latest(
     topic: TopicId,
     before: (Timestamp, Seq),
     limit: usize,
-    (columns, of_columns): (&str, &[Value]),
+    columns: &str,
+    of_columns: &[Value],
 ) -> Result<Vec<Row>, StoreError> {
     let table = connection.dialect().dead_letters_by_death();
     let (died_at, seq) = before;

@@ -109,14 +109,14 @@ fn table(asked: &Asked, consumers: &[Consumer], live: &mut Live) -> Markup {
             (Head::words("client").title("The program that it said it is"))
             @if ends { (Head::words("leases")) }
         },
-        html! { @for consumer in consumers { (row(asked, consumer, (all, ends), live)) } },
+        html! { @for consumer in consumers { (row(asked, consumer, all, ends, live)) } },
     )
 }
 
 /// Explains the column of failures.
 const FAILED: &str = "Deliveries that were nacked, or whose lease ran out, of all that ended";
 
-fn row(asked: &Asked, consumer: &Consumer, (all, ends): (bool, bool), live: &mut Live) -> Markup {
+fn row(asked: &Asked, consumer: &Consumer, all: bool, ends: bool, live: &mut Live) -> Markup {
     let id = live.row(&[&consumer.namespace, &consumer.name]);
     let (now, failing) = (asked.now(), consumer.failure_ratio);
     html! {

@@ -69,11 +69,11 @@ fn table(asked: &Asked, nodes: &[Node], status: &NodeStatus, live: &mut Live) ->
             (Head::words("started"))
             @if changes { (Head::words("change")) }
         },
-        html! { @for node in nodes { (row(asked, node, (status, changes), live)) } },
+        html! { @for node in nodes { (row(asked, node, status, changes, live)) } },
     )
 }
 
-fn row(asked: &Asked, node: &Node, (status, changes): (&NodeStatus, bool), live: &mut Live) -> Markup {
+fn row(asked: &Asked, node: &Node, status: &NodeStatus, changes: bool, live: &mut Live) -> Markup {
     let id = live.row(&["node", &node.name]);
     let (class, words) = state(node, member(&status.cluster, &node.name));
     let addresses = [
@@ -157,25 +157,25 @@ fn figures(asked: &Asked, status: &NodeStatus, live: &mut Live) -> Markup {
     let number = |number: usize| count(number as u64);
     let size = |size: usize| bytes(size as u64);
     let engine = status.engine.as_deref();
-    let requests = (status.request_bytes, Some(limits.request_bytes));
-    let answers = (load.unread.in_use(), Some(limits.unread_bytes));
-    let grpc = (load.connections.in_use(), Some(limits.connections));
-    let http = (load.http_connections.in_use(), Some(limits.http_connections));
+    let (requests, requests_max) = (status.request_bytes, Some(limits.request_bytes));
+    let (answers, answers_max) = (load.unread.in_use(), Some(limits.unread_bytes));
+    let (grpc, grpc_max) = (load.connections.in_use(), Some(limits.connections));
+    let (http, http_max) = (load.http_connections.in_use(), Some(limits.http_connections));
     html! {
-        (figure(live, "calls", "calls in progress", (status.calls, Some(limits.calls)), number))
-        (figure(live, "requests", "requests in memory", requests, size))
-        (figure(live, "answers", "answers not read yet", answers, size))
+        (figure(live, "calls", "calls in progress", status.calls, Some(limits.calls), number))
+        (figure(live, "requests", "requests in memory", requests, requests_max, size))
+        (figure(live, "answers", "answers not read yet", answers, answers_max, size))
         @if let Some(engine) = engine {
-            (figure(live, "polls", "long polls", (engine.polls, None), number))
-            (figure(live, "polled", "long polls in memory", (asked.info.engine.waiting_bytes(), None), size))
-            (figure(live, "admitted", "waiting to be stored", (engine.admitted_bytes, None), size))
-            (figure(live, "topics", "topics", (engine.topic_count, None), number))
+            (figure(live, "polls", "long polls", engine.polls, None, number))
+            (figure(live, "polled", "long polls in memory", asked.info.engine.waiting_bytes(), None, size))
+            (figure(live, "admitted", "waiting to be stored", engine.admitted_bytes, None, size))
+            (figure(live, "topics", "topics", engine.topic_count, None, number))
             (clocks(engine, live))
         } @else {
             p.bad role="alert" { "The engine of this node has stopped." }
         }
-        (figure(live, "grpc", "gRPC connections", grpc, number))
-        (figure(live, "http", "HTTP connections", http, number))
+        (figure(live, "grpc", "gRPC connections", grpc, grpc_max, number))
+        (figure(live, "http", "HTTP connections", http, http_max, number))
     }
 }
 
@@ -184,7 +184,8 @@ fn figure(
     live: &mut Live,
     id: &str,
     name: &str,
-    (used, limit): (usize, Option<usize>),
+    used: usize,
+    limit: Option<usize>,
     text: impl Fn(usize) -> String,
 ) -> Markup {
     let limit = limit.filter(|limit| *limit != usize::MAX);

@@ -359,7 +359,8 @@ impl Operations {
         id: OperationId,
         progress: OperationProgress,
         changed: u64,
-        (at, rest): (Monotonic, Duration),
+        at: Monotonic,
+        rest: Duration,
     ) {
         self.drop_page();
         self.turns += 1;

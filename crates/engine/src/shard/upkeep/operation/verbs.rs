@@ -97,7 +97,7 @@ impl OwnedShard {
         let PlannedOperation { page, kind, namespace, progress, items, effects } = planned;
         effects.into_iter().for_each(|effect| self.apply_effect(effect));
         let rest = if shared { (self.tenure.commit_took * REST).min(REST_MAX) } else { Duration::ZERO };
-        self.upkeep.operations.advance(page.id, progress, items.changed, (at, rest));
+        self.upkeep.operations.advance(page.id, progress, items.changed, at, rest);
         Operated { kind, namespace, items }
     }
 }

@@ -90,13 +90,13 @@ pub fn figures(history: &History, live: &mut Live) -> Markup {
             p.bad { "≥ Some node has more than 50,000 topics. The figures count the first ones by name." }
         }
         div.figures {
-            (figure(history, live, ("oldest", "oldest ready"), &oldest, wait))
-            (figure(history, live, ("wait", "wait, p99"), &history.waits(), took))
-            (figure(history, live, ("ready", "ready"), &ready, whole))
-            (figure(history, live, ("in", "in /s"), &comes, rate))
-            (figure(history, live, ("out", "out /s"), &goes, rate))
-            (figure(history, live, ("failed", "failed /s"), &fails, rate))
-            (figure(history, live, ("dead", "dead letters"), &history.figure(Of::Dead), whole))
+            (figure(history, live, "oldest", "oldest ready", &oldest, wait))
+            (figure(history, live, "wait", "wait, p99", &history.waits(), took))
+            (figure(history, live, "ready", "ready", &ready, whole))
+            (figure(history, live, "in", "in /s", &comes, rate))
+            (figure(history, live, "out", "out /s", &goes, rate))
+            (figure(history, live, "failed", "failed /s", &fails, rate))
+            (figure(history, live, "dead", "dead letters", &history.figure(Of::Dead), whole))
         }
         div.plots {
             (mirrored(live, "flow", &over, &series("in", "in", &comes), &series("out", "out", &goes)))
@@ -108,7 +108,8 @@ pub fn figures(history: &History, live: &mut Live) -> Markup {
 fn figure(
     history: &History,
     live: &mut Live,
-    (id, label): (&str, &str),
+    id: &str,
+    label: &str,
     points: &[f64],
     unit: fn(f64) -> String,
 ) -> Markup {

@@ -9,9 +9,21 @@ use super::{
     place::Place,
 };
 
-/// The sides, as forms and people name them.
-const SIDES: [(Side, &str, &str); 2] =
-    [(Side::Dequeue, "dequeue", "deliveries"), (Side::Enqueue, "enqueue", "enqueue")];
+/// A side that can be paused.
+#[derive(Clone, Copy)]
+struct NamedSide {
+    /// As the API names it.
+    side: Side,
+    /// As forms name it.
+    name: &'static str,
+    /// As people name it.
+    word: &'static str,
+}
+
+const SIDES: [NamedSide; 2] = [
+    NamedSide { side: Side::Dequeue, name: "dequeue", word: "deliveries" },
+    NamedSide { side: Side::Enqueue, name: "enqueue", word: "enqueue" },
+];
 /// Characters of a payload that is typed. A form as a whole has 16 KiB.
 const PAYLOAD_MAX: &str = "8000";
 
@@ -36,21 +48,22 @@ pub fn actions(asked: &Asked, place: &Place<'_>, topic: &Topic) -> Markup {
 }
 
 /// Pauses a side, or ends its pauses: its own, and that of the namespace.
-fn toggle(asked: &Asked, place: &Place<'_>, topic: &Topic, (side, name, word): (Side, &str, &str)) -> Markup {
+fn toggle(asked: &Asked, place: &Place<'_>, topic: &Topic, side: NamedSide) -> Markup {
+    let NamedSide { side, name, word } = side;
     let is_paused = |of_namespace: bool| {
         topic.pauses.iter().any(|pause| pause.side() == side && pause.of_namespace == of_namespace)
     };
     let own = [("ns", place.namespace), ("name", place.name), ("side", name)];
     let whole = [("ns", place.namespace), ("side", name)];
-    let (resume, pause) = ((Scope::Operate, "resume"), (Scope::Operate, "pause"));
+    let button = |act, fields, text: String| act::button(asked, Scope::Operate, act, fields, &text);
     html! {
         @if is_paused(false) {
-            (act::button(asked, resume, &own, &format!("Resume {word}")))
+            (button("resume", &own, format!("Resume {word}")))
         } @else {
-            (act::button(asked, pause, &own, &format!("Pause {word}")))
+            (button("pause", &own, format!("Pause {word}")))
         }
         @if is_paused(true) {
-            (act::button(asked, resume, &whole, &format!("Resume {word} of the whole namespace")))
+            (button("resume", &whole, format!("Resume {word} of the whole namespace")))
         }
     }
 }
