@@ -20,15 +20,17 @@ pub fn print(tree: &Tree) {
     for source in tree.written().filter(|source| !is_of_tests(&source.path, &of_tests)) {
         *by_crate.entry(&tree.members[source.member].folder).or_default() += count(source);
     }
-    let ships = |folder: &Path| {
-        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        folder.starts_with("crates") && !TOOLS.contains(&name)
-    };
     by_crate.retain(|folder, _| ships(folder));
     for (folder, lines) in &by_crate {
         println!("{lines:>7}  {}", folder.display());
     }
     println!("{:>7}  all that ships", by_crate.values().sum::<usize>());
+}
+
+/// Whether the code of the crate in this folder ships.
+pub fn ships(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    folder.starts_with("crates") && !TOOLS.contains(&name)
 }
 
 /// The number of lines of a file that hold code, without its inline tests.

@@ -19,6 +19,7 @@ mod opening;
 mod packages;
 mod subjects;
 mod tree;
+mod tuples;
 mod words;
 
 use std::path::Path;
@@ -65,6 +66,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
         tree.check(),
         lines::check(tree),
         functions::check(tree),
+        tuples::check(tree, &targets),
         length::check(tree),
         opening::check(tree),
         words::check(tree),
