@@ -10,14 +10,14 @@ use forebay_types::ClusterId;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use crate::{
-    member::{ANSWER_TIMEOUT, no_answer},
-    until_answered::RETRY_EVERY,
-};
+use crate::{member::no_answer, until_answered::RETRY_EVERY};
 
 /// A catalog that has not answered for so long is away, and a node begins with an image of it. A server that
 /// is started at the same time as the node should answer within it.
 const AWAY_AFTER: Duration = Duration::from_secs(5);
+
+/// How long one reading may take: the rows of a catalog at all of its bounds have 35 MiB.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a node can't take part in its cluster.
 #[derive(Debug, thiserror::Error)]
@@ -68,11 +68,11 @@ pub async fn begin<'a>(
 ) -> Result<Begun, BeginError> {
     let (begun, mut said) = (Instant::now(), false);
     loop {
-        let error = match tokio::time::timeout(ANSWER_TIMEOUT, read(&*catalog)).await {
+        let error = match tokio::time::timeout(READ_TIMEOUT, read(&*catalog)).await {
             Ok(Ok(changes)) => return Begun::with(catalog, changes, None),
             Ok(Err(error)) if error.class == ErrorClass::Schema => return Err(BeginError::Catalog(error)),
             Ok(Err(error)) => error,
-            Err(_) => no_answer(),
+            Err(_) => no_answer(READ_TIMEOUT),
         };
         if !std::mem::replace(&mut said, true) {
             tracing::warn!(%error, "the catalog does not answer: {error}; waiting for it");

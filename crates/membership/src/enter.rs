@@ -49,7 +49,7 @@ impl Member {
                 self.said.catalog = error;
                 self.give_all_up();
             }
-            Err(_) => self.catalog_fails(&no_answer()),
+            Err(_) => self.catalog_fails(&no_answer(ENTRY_TIMEOUT)),
         }
         false
     }

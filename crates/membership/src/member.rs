@@ -129,8 +129,8 @@ impl Membership {
     }
 }
 
-pub(crate) fn no_answer() -> StoreError {
-    StoreError::new(ErrorClass::Disconnected, format!("no answer within {ANSWER_TIMEOUT:?}"))
+pub(crate) fn no_answer(limit: Duration) -> StoreError {
+    StoreError::new(ErrorClass::Disconnected, format!("no answer within {limit:?}"))
 }
 
 /// The last log message of each kind of trouble. Trouble is logged once, until it is over.
@@ -247,7 +247,7 @@ impl Member {
         let next = if was_away { self.take_unowned(&sights) } else { None };
         let limit = next.map_or(ANSWER_TIMEOUT, |next| next.min(ANSWER_TIMEOUT));
         let in_time = tokio::time::timeout(limit, self.look(&report)).await;
-        match in_time.unwrap_or_else(|_| Err(no_answer())) {
+        match in_time.unwrap_or_else(|_| Err(no_answer(ANSWER_TIMEOUT))) {
             Ok(()) if !self.has_joined && !self.enter_late().await => {}
             Ok(()) if self.rival.is_some() => {
                 self.catalog_answers();
@@ -259,7 +259,7 @@ impl Member {
                 // The catalog took its time. What was taken over meanwhile needs no other home.
                 sights = self.sights().await.unwrap_or(sights);
                 if tokio::time::timeout(ANSWER_TIMEOUT, self.assign(&sights)).await.is_err() {
-                    self.catalog_fails(&no_answer());
+                    self.catalog_fails(&no_answer(ANSWER_TIMEOUT));
                 }
                 self.take_up_duties(&sights).await;
             }
