@@ -5,7 +5,6 @@
 //! the whole history ([`history`], [`check`]). `FOREBAY_E2E_ROUNDS` sets how often a test injects its fault.
 
 mod backend;
-mod browser;
 mod catalog_copy;
 mod check;
 mod cli;

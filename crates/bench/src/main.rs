@@ -4,6 +4,7 @@ mod args;
 mod comparison;
 mod database;
 mod delivery_check;
+mod limit;
 mod load;
 mod machine;
 mod other_queues;
@@ -12,7 +13,9 @@ mod report;
 mod round_result;
 mod scenario;
 mod setup;
+mod statistics;
 mod system;
+mod target;
 mod targets;
 mod times;
 mod turn;
@@ -29,7 +32,7 @@ use clap::Parser as _;
 use machine::Machine;
 use report::Report;
 use setup::CommonSettings;
-use targets::target::State;
+use target::State;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

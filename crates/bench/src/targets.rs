@@ -1,17 +1,17 @@
 //! The targets of `docs/PERFORMANCE.md`: the comparisons that they need, and a verdict on each target.
 
 mod list;
-pub mod target;
 
 use anyhow::{Context as _, ensure};
 use forebay_servers::locate;
 
-use self::{list::Section, target::Verdict};
+use self::list::Section;
 use crate::{
     comparison::{Candidate, Comparison, ComparisonResult},
     database::Database,
     report::table,
     setup::CommonSettings,
+    target::Verdict,
 };
 
 /// The results of a run of the targets.

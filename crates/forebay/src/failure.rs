@@ -8,8 +8,7 @@ use std::{
 
 use forebay_client::{Code, Error};
 use forebay_config::ConfigError;
-
-use crate::output::visible;
+use forebay_types::visible;
 
 /// In which way a verb failed, as exit status. 0 is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     failure::{Failure, Status},
-    verbs::token_flags::TokenFlags,
+    token_flags::TokenFlags,
 };
 
 /// How long connecting may take, and then the answer.

@@ -8,6 +8,7 @@ mod log;
 mod output;
 mod parse;
 mod reasons;
+mod token_flags;
 mod verbs;
 
 use std::process::ExitCode;

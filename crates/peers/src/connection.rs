@@ -9,8 +9,8 @@ use std::{
 };
 
 use forebay_edge::{
-    connections::{Guarded, Place},
-    tls::{Accepted, Listener},
+    connections::Place,
+    tls::{Accepted, Guarded, Listener},
 };
 use futures_util::Stream;
 

@@ -8,6 +8,7 @@ mod error;
 pub mod fuzzing;
 mod looked;
 mod mysql;
+mod mysql_address;
 mod names;
 mod operation;
 mod read_ahead;
@@ -30,7 +31,8 @@ pub use catalog::{
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use looked::{Death, DeathRow, StoredItem, StoredState};
-pub use mysql::{MySqlCatalog, MySqlOptions, MySqlServers, MySqlShard, Password, Tls};
+pub use mysql::{MySqlCatalog, MySqlServers, MySqlShard};
+pub use mysql_address::{MySqlOptions, Password, Tls};
 pub use names::NameRange;
 pub use operation::{
     OperationChange, OperationCursor, OperationFailure, OperationId, OperationIdError, OperationKind,

@@ -12,7 +12,7 @@ use forebay_types::{Clock, Timestamp};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{condition::Condition, dashboard::Streams, measured::Measured};
+use super::{condition::Condition, measured::Measured, streams::Streams};
 
 /// The state of the node, which every request handler reads.
 pub type State = axum::extract::State<Arc<NodeInfo>>;

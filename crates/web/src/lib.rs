@@ -18,6 +18,7 @@ mod page_fields;
 mod probes;
 pub mod serve_http;
 mod server;
+mod streams;
 
 #[cfg(feature = "fuzzing")]
 pub use connect::fuzz_json_bodies;

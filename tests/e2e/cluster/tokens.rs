@@ -19,8 +19,8 @@ use tonic_types::StatusExt as _;
 
 use super::nodes::Nodes;
 use crate::{
-    browser::{Browser, signature},
     node::Node,
+    wire::browser::{Browser, signature},
 };
 
 /// Time limit for effects that are promised within two seconds, on a machine that does much else.

@@ -4,8 +4,8 @@ use forebay_client::TlsConfig;
 
 use super::Prepared;
 use crate::{
-    browser::Browser,
     kept_tokens::{file, record, token},
+    wire::browser::Browser,
 };
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod access;
 mod ack;
 mod audit;
+pub mod browser;
 mod cancel_items;
 mod connections;
 mod dead_letters;

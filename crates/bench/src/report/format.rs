@@ -1,6 +1,6 @@
 //! Formats numbers.
 
-use super::statistics::Summary;
+use crate::statistics::Summary;
 
 /// At least two significant digits, and all digits before the decimal point.
 pub fn number(value: f64) -> String {

@@ -50,9 +50,9 @@ mod tests {
     use crate::{
         comparison::{CandidateResult, ComparisonResult},
         machine::Machine,
-        report::statistics::Summary,
         round_result::RoundResult,
-        targets::target::{State, Verdict},
+        statistics::Summary,
+        target::{State, Verdict},
     };
 
     fn candidate(label: &str, result: impl Fn(f64) -> RoundResult) -> CandidateResult {

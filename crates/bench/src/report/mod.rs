@@ -6,12 +6,11 @@ pub mod html;
 pub mod json;
 mod palette;
 mod plot;
-pub mod statistics;
 pub mod table;
 
 use serde::Serialize;
 
-use crate::{comparison::ComparisonResult, machine::Machine, targets::target::Verdict};
+use crate::{comparison::ComparisonResult, machine::Machine, target::Verdict};
 
 /// All results of a run.
 #[derive(Debug, Clone, Serialize)]

@@ -16,10 +16,8 @@ use plotters::{
     },
 };
 
-use super::{
-    palette::{GRID, INK, MUTED, PAPER, Shade},
-    statistics::Summary,
-};
+use super::palette::{GRID, INK, MUTED, PAPER, Shade};
+use crate::statistics::Summary;
 
 /// One bar, made of coloured segments.
 #[derive(Debug, Clone)]

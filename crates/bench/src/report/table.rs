@@ -2,14 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    format::{number, spread},
-    statistics::{better, metric_names, ratio, summary},
-};
+use super::format::{number, spread};
 use crate::{
     comparison::{CandidateResult, ComparisonResult},
     machine::Machine,
-    targets::target::Verdict,
+    statistics::{better, metric_names, ratio, summary},
+    target::Verdict,
 };
 
 /// The machine of the run, in one line.

@@ -6,13 +6,13 @@ use std::sync::{
 };
 
 use crate::{
+    limit::StopFlag,
     load::{Load, Phases},
     payload::Payloads,
     round_result::RoundResult,
     system::baseline::{Baseline, Steps},
     times::now,
     usage::Usage,
-    workload::limit::StopFlag,
 };
 
 /// Measures transactions of `batch` items on top of a backlog, which stays, or is drained with

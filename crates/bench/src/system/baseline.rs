@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{
     database::{Database, execute, settings_of, url_of},
+    limit::StopFlag,
     payload::{Header, Payloads},
-    workload::limit::StopFlag,
 };
 
 /// Which steps are executed.

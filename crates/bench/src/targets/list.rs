@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use forebay_servers::Kind;
 
-use super::target::{Bound, Measure, Target};
 use crate::{
     comparison::{Comparison, Entry, Scenario},
     database::Database,
     load::Load,
     scenario::lifecycle::Backlog,
     setup::{self, CommonSettings},
+    target::{Bound, Measure, Target},
 };
 
 use Bound::{Above, AtLeast, AtMost, Below};

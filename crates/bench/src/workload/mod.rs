@@ -1,6 +1,5 @@
 //! Producers and consumers: the closed loop that most scenarios use.
 
-pub mod limit;
 pub mod measure;
 pub mod stall;
 pub mod state;

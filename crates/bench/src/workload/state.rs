@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use super::limit::{InFlightLimit, StopFlag};
+use crate::limit::{InFlightLimit, StopFlag};
 use crate::{delivery_check::DeliveryCheck, load::Load, payload::Payloads};
 
 /// State that all workers of a run share.

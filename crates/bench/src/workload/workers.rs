@@ -9,12 +9,12 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use tokio::task::JoinSet;
 
 use super::{
-    limit::InFlightLimit,
     stall::{StallDetector, with_timeout},
     state::RunState,
 };
 use crate::{
     delivery_check::OrderCheck,
+    limit::InFlightLimit,
     load::Load,
     payload::Header,
     system::{Consumer, Delivered, Item, Producer, System},

@@ -19,7 +19,7 @@ use super::{
     sources::Used,
     tokens::{self, AccessError},
 };
-use crate::{admission::Caller, tls::Principal};
+use crate::tls::Principal;
 
 /// The message to callers whose credentials are not accepted, whatever is wrong with them.
 const BAD: &str = "the credentials are not valid";
@@ -94,24 +94,24 @@ impl Access {
     }
 
     /// Finds the caller of a request. A token decides, and where none is shown the certificate of the
-    /// connection. `port`: as metrics name it.
+    /// connection. `from`: where the caller is. `port`: as metrics name it.
     pub fn authenticate(
         &self,
         headers: &HeaderMap,
-        caller: &Caller,
+        principal: &Principal,
+        from: impl fmt::Display,
         port: &'static str,
     ) -> Result<Authenticated, Refusal> {
         let Some(table) = &self.table else {
-            if let Principal::Certificate { ends, .. } = caller.principal
-                && ends <= self.clock.wall()
+            if let Principal::Certificate { ends, .. } = principal
+                && *ends <= self.clock.wall()
             {
-                self.report("ended", &caller.from().to_string(), port);
+                self.report("ended", &from.to_string(), port);
                 return Err(bad());
             }
-            caller.load.accept();
             return Ok(Authenticated { credential: None, identity: self.anyone.clone() });
         };
-        let credential = match (bearer::shown(headers), &caller.principal) {
+        let credential = match (bearer::shown(headers), principal) {
             (Shown::Token(text), _) => Credential::of_token(text).ok_or("malformed"),
             (Shown::Nothing, Principal::Certificate { name, ends }) => {
                 Ok(Credential::Certificate { name: name.to_string(), ends: *ends })
@@ -120,16 +120,11 @@ impl Access {
             (Shown::Other, _) => Err("malformed"),
             (Shown::Several, _) => Err("repeated"),
         };
-        match credential.and_then(|credential| self.find(&table.borrow(), credential)) {
-            Ok(found) => {
-                caller.load.accept();
-                Ok(found)
-            }
-            Err(why) => {
-                self.report(why, &caller.from().to_string(), port);
-                Err(if why == "none" { none() } else { bad() })
-            }
-        }
+        let found = credential.and_then(|credential| self.find(&table.borrow(), credential));
+        found.map_err(|why| {
+            self.report(why, &from.to_string(), port);
+            if why == "none" { none() } else { bad() }
+        })
     }
 
     /// Whose a credential is. The error says what is wrong with it, for operators.

@@ -21,7 +21,8 @@ use http_body::{Body as _, Frame};
 use http_body_util::BodyExt as _;
 use tonic::{Status, body::Body};
 
-use super::load::{AdmissionLoad, ConnectionLoad, Full, overloaded};
+use super::load::{AdmissionLoad, ConnectionLoad, Full};
+use crate::rpc::overloaded;
 
 /// Bytes of a stream while it is open, beside its body: hyper's task, h2's entry, its headers.
 pub const STREAM_BYTES: usize = 4 << 10;

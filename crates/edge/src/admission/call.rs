@@ -16,12 +16,12 @@ use tonic::Status;
 
 use super::{
     answer_bytes::{AnswerCharge, STREAM_BYTES},
-    load::{AdmissionLoad, ConnectionLoad, Full, overloaded},
+    load::{AdmissionLoad, ConnectionLoad, Full},
     request_bytes::RequestCharge,
     rights::Rights,
     wire,
 };
-use crate::rpc::status;
+use crate::rpc::{overloaded, status};
 
 /// So long before its deadline a call is answered with what is known.
 const ANSWER_BEFORE: Duration = Duration::from_millis(200);

@@ -8,15 +8,17 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use forebay_types::Refusal;
 use futures_util::Stream;
+use http::HeaderMap;
 
 use super::{
     load::{AdmissionLoad, ConnectionLoad},
     watch::Watch,
 };
 use crate::{
-    connections::Guarded,
-    tls::{Accepted, Listener, Principal},
+    access::{Access, Authenticated},
+    tls::{Accepted, Guarded, Listener, Principal},
 };
 
 /// Accepts connections.
@@ -61,6 +63,19 @@ impl Caller {
     /// Where it is, for people.
     pub fn from(&self) -> ClientName {
         ClientName(self.client)
+    }
+
+    /// Finds whose a request is. `port`: as metrics name it. With credentials that are accepted, the
+    /// connection keeps its place.
+    pub fn authenticate(
+        &self,
+        access: &Access,
+        headers: &HeaderMap,
+        port: &'static str,
+    ) -> Result<Authenticated, Refusal> {
+        let found = access.authenticate(headers, &self.principal, self.from(), port)?;
+        self.load.accept();
+        Ok(found)
     }
 }
 

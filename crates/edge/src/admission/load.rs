@@ -8,8 +8,6 @@ use std::{
     time::Duration,
 };
 
-use forebay_types::{Reason, Refusal};
-
 use super::namespace_bytes::NamespaceBytes;
 use crate::connections::{Place, PlaceRules, Places, Stage};
 
@@ -226,12 +224,6 @@ impl ConnectionLoad {
     pub fn begun(&self) -> usize {
         self.begun.load(Ordering::Relaxed)
     }
-}
-
-/// The refusal of a call that would exceed a limit, which is named by its key. It is counted.
-pub fn overloaded(limit: &'static str, message: &str) -> Refusal {
-    metrics::counter!("forebay_limit_refusals_total", "limit" => limit).increment(1);
-    Refusal::new(Reason::Overloaded, format!("{message} (the limit is `{limit}`)"))
 }
 
 /// A number of permits.

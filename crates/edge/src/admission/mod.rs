@@ -20,7 +20,7 @@ pub use answer_bytes::AnswerCharge;
 pub use call::Call;
 pub use connection::{Caller, Incoming};
 pub use layer::{Admission, AdmissionLayer, RequestBounds};
-pub use load::{AdmissionLoad, ConnectionLoad, LoadLimits, overloaded};
+pub use load::{AdmissionLoad, ConnectionLoad, LoadLimits};
 pub use measured::{METHODS, PROTOCOLS, Protocol, QUEUE, SERVICES};
 pub use request_bytes::RequestCharge;
 pub use rights::caller;

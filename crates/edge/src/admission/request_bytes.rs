@@ -15,7 +15,8 @@ use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 use tonic::{Code, body::Body};
 
-use super::load::{AdmissionLoad, ConnectionLoad, Full, overloaded};
+use super::load::{AdmissionLoad, ConnectionLoad, Full};
+use crate::rpc::overloaded;
 use crate::rpc::refused;
 
 /// Bytes before each message of gRPC: a flag and the length.

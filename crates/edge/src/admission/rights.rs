@@ -49,7 +49,7 @@ impl Rights {
         let needs = of_call(request.uri().path());
         let caller = match request.extensions().get::<Authenticated>() {
             Some(found) => Some(found.clone()),
-            None => Some(access.authenticate(request.headers(), caller, "grpc")?),
+            None => Some(caller.authenticate(access, request.headers(), "grpc")?),
         };
         Ok(Self { access: access.clone(), caller, needs, namespace: OnceLock::new() })
     }

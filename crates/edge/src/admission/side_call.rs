@@ -16,10 +16,13 @@ use tonic::{Status, body::Body};
 
 use super::{
     answer_bytes::{AnswerCharge, STREAM_BYTES},
-    load::{AdmissionLoad, ConnectionLoad, overloaded},
+    load::{AdmissionLoad, ConnectionLoad},
     rights::Rights,
 };
-use crate::{access::Rechecks, rpc::status};
+use crate::{
+    access::Rechecks,
+    rpc::{overloaded, status},
+};
 
 /// Health checks that one connection may have open before a credential was accepted on it.
 const ANONYMOUS_PER_CONNECTION: usize = 4;

@@ -10,7 +10,7 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::load::{ConnectionLoad, ConnectionTimeouts};
-use crate::connections::{Usage, count_closed};
+use crate::{connections::count_closed, tls::Usage};
 
 /// Of what is unread a client must read this part in each span.
 const READ_PART: usize = 32;

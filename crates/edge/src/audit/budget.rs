@@ -11,7 +11,7 @@ use forebay_access::{Identity, Kind};
 use forebay_engine::RETRY_AFTER;
 use forebay_types::{Monotonic, Refusal};
 
-use crate::admission::overloaded;
+use crate::rpc::overloaded;
 
 /// At most this many accounts are kept where names are made up. One that is full again is forgotten.
 const ACCOUNTS_MAX: usize = 4_096;

@@ -2,19 +2,17 @@
 //!
 //! `places.rs` owns the places of a port, `crowd.rs` the order in which its guests make room. `address.rs`
 //! says who is one and the same. `lifetime.rs` tells a connection that it ends, and
-//! `guarded.rs` ends it.
+//! `tls/guarded.rs` ends it.
 
 mod address;
 mod crowd;
 mod episodes;
-mod guarded;
 mod lifetime;
 mod places;
 
 pub use address::Network;
 pub use crowd::Stage;
 pub use episodes::Episodes;
-pub use guarded::{Guarded, Usage};
 pub use lifetime::{CREDENTIAL, CertificateEnd, Lifetime};
 #[cfg(test)]
 pub use places::HANDSHAKES_MAX;

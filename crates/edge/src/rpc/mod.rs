@@ -3,12 +3,14 @@
 pub mod fields;
 pub mod frame;
 pub mod members;
+mod overloaded;
 pub mod page_token;
 pub mod refused;
 pub mod rules;
 pub mod status;
 pub mod token;
 
+pub use overloaded::overloaded;
 pub use page_token::{List, PageTokens};
 pub use refused::OTHER;
 pub use rules::{ALL_NAMESPACES, RequestRules};

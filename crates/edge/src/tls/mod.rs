@@ -3,11 +3,13 @@
 //! `files.rs` reads and checks a certificate, its key and an authority. `server.rs` and `peer.rs` make the
 //! settings of the ports of them. `live.rs` holds what is in use, and takes over what the files say anew.
 //! `reload.rs` looks at the files from time to time. `listener/` accepts connections, by what `source.rs`
-//! says that their ports show and ask for; `preface.rs` reads how those of HTTP/2 begin.
+//! says that their ports show and ask for; `preface.rs` reads how those of HTTP/2 begin,
+//! and `guarded.rs` ends them.
 
 mod certificate;
 mod failure;
 mod files;
+mod guarded;
 mod listener;
 mod live;
 mod peer;
@@ -24,6 +26,7 @@ mod testing;
 pub use certificate::end_of as end_of_certificate;
 pub use files::TlsError;
 pub use files::provider;
+pub use guarded::{Guarded, Usage};
 pub use listener::{Accepted, Beginning, Listener};
 pub use live::Live;
 pub use peer::PeerTls;

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::{tls_flags::TlsFlags, token_flags::TokenFlags};
-use crate::{failure::Failure, http_get::HttpPort};
+use super::tls_flags::TlsFlags;
+use crate::{failure::Failure, http_get::HttpPort, token_flags::TokenFlags};
 
 /// The flags.
 #[derive(Args)]

@@ -56,4 +56,3 @@ mod settled;
 pub mod severity;
 mod sparkline;
 mod tls_flags;
-pub mod token_flags;

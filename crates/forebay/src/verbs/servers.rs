@@ -3,11 +3,12 @@
 use clap::Args;
 use forebay_client::{Client, ClientConfig, TlsConfig, Token};
 
-use super::{tls_flags::TlsFlags, token_flags::TokenFlags};
+use super::tls_flags::TlsFlags;
 use crate::{
     contexts::{self, Context},
     failure::Failure,
     log,
+    token_flags::TokenFlags,
 };
 
 /// Where a server is unless something else is said.

@@ -1,7 +1,7 @@
 //! Rules for a shard's URL in a catalog, where everybody with an account can read it.
 
 use super::error::CatalogError;
-use crate::mysql;
+use crate::mysql_address;
 
 /// The most bytes of a URL: as many as an index takes.
 const BYTES_MAX: usize = 700;
@@ -16,7 +16,7 @@ pub fn check(url: &str) -> Result<(), CatalogError> {
         Some("") => Err(CatalogError::Url("the URL must name a file, as in sqlite:///1.db".to_owned())),
         Some(_) => Ok(()),
         None if has_password(url) => Err(CatalogError::Password),
-        None => mysql::check_shard_url(url).map_err(|error| CatalogError::Url(error.message)),
+        None => mysql_address::check_shard_url(url).map_err(|error| CatalogError::Url(error.message)),
     }
 }
 

@@ -5,13 +5,12 @@ use async_trait::async_trait;
 use super::{
     connect::{Role, connect},
     migrate,
-    options::{self, MySqlOptions},
     session::MySqlSession,
-    target::Target,
 };
 use crate::{
     catalog::{CatalogSession, Connections, Connector},
     error::{ErrorClass, MigrateError, StoreError},
+    mysql_address::{MySqlOptions, Target, options},
     sql::{
         Row, Statement,
         version::{Identity, Schema},

@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, mysql::MySqlConnection};
 
-use super::{error::classify, session::MySqlSession, target::Target};
-use crate::error::{ErrorClass, StoreError};
+use super::{error::classify, session::MySqlSession};
+use crate::{
+    error::{ErrorClass, StoreError},
+    mysql_address::Target,
+};
 
 /// A server that is alive answers sooner.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

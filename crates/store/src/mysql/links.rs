@@ -13,9 +13,11 @@ use super::{
     connect::{Role, connect},
     server,
     session::MySqlSession,
-    target::Target,
 };
-use crate::error::{ErrorClass, StoreError};
+use crate::{
+    error::{ErrorClass, StoreError},
+    mysql_address::Target,
+};
 
 /// So soon a connection that observes is replaced: the address may lead to another server. A claim that fails
 /// replaces it at once, because what it saw may be of a server that was switched off.

@@ -6,10 +6,10 @@ use super::{
     connect::{Role, connect},
     session::MySqlSession,
     settings,
-    target::Target,
 };
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
+    mysql_address::Target,
     sql::{
         Session as _, Statement, int_of,
         version::{self, Identity, Migrating, Migration, Schema},

@@ -15,10 +15,10 @@ use super::{
     error::{classify, is_other_server},
     server::Server,
     session::{bind, decode},
-    target::Target,
 };
 use crate::{
     error::{ErrorClass, StoreError},
+    mysql_address::Target,
     sql::{Dialect, ReadConnection, Row, Statement},
 };
 

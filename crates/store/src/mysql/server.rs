@@ -10,9 +10,8 @@ use super::{
     connect::{self, Role},
     error::OtherServer,
     session::MySqlSession,
-    target::Target,
 };
-use crate::error::StoreError;
+use crate::{error::StoreError, mysql_address::Target};
 
 /// MySQL names itself with a random id that it keeps. MariaDB has none in all versions, so it is known by
 /// where it runs; replicas of one server have different `server_id`s.

@@ -8,12 +8,11 @@ use std::{
 
 use forebay_types::ShardId;
 
-use super::{
-    options::{self, MySqlOptions},
-    shard::MySqlShard,
-    shared_server::SharedServer,
+use super::{shard::MySqlShard, shared_server::SharedServer};
+use crate::{
+    error::StoreError,
+    mysql_address::{MySqlOptions, options},
 };
-use crate::error::StoreError;
 
 /// The servers that a process knows. Shards that it opens share connections for what is not theirs alone.
 #[derive(Clone, Default)]

@@ -14,10 +14,10 @@ use super::{
     server::Server,
     shared_server::SharedServer,
     take_over,
-    target::Target,
 };
 use crate::{
     error::{ErrorClass, MigrateError, StoreError},
+    mysql_address::Target,
     read_ahead::ReadAhead,
     rows::{Observation, Remains, Settings, ShardIdentity},
     shard::{Claim, Probed, Shard, ShardConnections},

@@ -15,10 +15,9 @@ use super::{
     looks::Look,
     renewals::Renew,
     settings,
-    target::Target,
     together::Together,
 };
-use crate::{error::StoreError, rows::Settings};
+use crate::{error::StoreError, mysql_address::Target, rows::Settings};
 
 /// The settings of a server are read once for all shards that are checked within this time.
 const SETTINGS_AGE_MAX: Duration = Duration::from_secs(1);

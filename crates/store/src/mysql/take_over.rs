@@ -14,11 +14,11 @@ use super::{
     server::Server,
     session::MySqlSession,
     shared_server::SharedServer,
-    target::Target,
     writer::MySqlWriter,
 };
 use crate::{
     error::StoreError,
+    mysql_address::Target,
     rows::Observation,
     shard::{Claim, ShardConnections},
     sql::{Session as _, Statement, commit, fence, read::SqlReader, scalar},

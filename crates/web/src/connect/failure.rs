@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
-use forebay_edge::{admission::overloaded, rpc::of_call};
+use forebay_edge::rpc::{of_call, overloaded};
 use forebay_types::{Reason, Refusal};
 use http::{
     HeaderValue, Response, StatusCode,

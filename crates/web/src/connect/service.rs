@@ -115,7 +115,7 @@ impl Connect {
     fn who(&self, head: &Parts) -> Result<(Caller, Authenticated), Failure> {
         let caller = head.extensions.get::<Caller>().cloned();
         let caller = caller.ok_or_else(|| Failure::internal("the call has no connection of this server"))?;
-        let who = self.calls.access().authenticate(&head.headers, &caller, "http")?;
+        let who = caller.authenticate(self.calls.access(), &head.headers, "http")?;
         Ok((caller, who))
     }
 

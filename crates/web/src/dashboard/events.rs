@@ -9,7 +9,8 @@ use futures_util::{Stream, stream};
 use http::{HeaderName, HeaderValue, StatusCode};
 use tokio::time::{Instant, sleep_until};
 
-use super::{asked::Asked, frame::Health, live::Live, pages, streams::OpenStream, trouble::Trouble};
+use super::{asked::Asked, frame::Health, live::Live, pages, trouble::Trouble};
+use crate::streams::OpenStream;
 
 /// Between two messages. A page that takes long is made less often.
 const EVERY: Duration = Duration::from_secs(1);

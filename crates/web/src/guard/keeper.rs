@@ -218,7 +218,7 @@ impl Keeper {
                 return Err(Refusal::new(Reason::NoCredentials, "nobody has logged in"));
             }
         }
-        let who = self.access.authenticate(&head.headers, caller, "http")?;
+        let who = caller.authenticate(&self.access, &head.headers, "http")?;
         Ok(self.known(who, None))
     }
 

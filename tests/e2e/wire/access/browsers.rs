@@ -7,9 +7,9 @@ use super::{
     Guarded, OWN, file,
     table::{Cast, Needs, ROUTES, Route, SENT},
 };
-use crate::{
+use crate::wire::{
     browser::{Browser, form, signature},
-    wire::http1::Request,
+    http1::Request,
 };
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Lines of the log on logins.
 
 use super::{Guarded, file, record, token};
-use crate::browser::{Browser, form, signature};
+use crate::wire::browser::{Browser, form, signature};
 
 #[tokio::test]
 async fn the_log_says_where_a_login_behind_a_proxy_comes_from() {

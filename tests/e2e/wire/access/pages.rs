@@ -8,9 +8,11 @@ use tokio::time::Instant;
 
 use super::{Guarded, bearer, file, record, token};
 use crate::{
-    browser::{Browser, form, signature},
     node::Node,
-    wire::http1::{Answer, Request},
+    wire::{
+        browser::{Browser, form, signature},
+        http1::{Answer, Request},
+    },
 };
 
 /// Time limit for effects that are promised within two seconds, on a machine that does much else.

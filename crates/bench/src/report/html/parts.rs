@@ -4,12 +4,9 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{
     comparison::{CandidateResult, ComparisonResult},
-    report::{
-        escape::escape,
-        format::number,
-        statistics::{Summary, better, memory, metric_names, ratio, summary},
-    },
-    targets::target::{State, Verdict},
+    report::{escape::escape, format::number},
+    statistics::{Summary, better, memory, metric_names, ratio, summary},
+    target::{State, Verdict},
 };
 
 /// A list of names and values.

@@ -9,8 +9,8 @@ use crate::{
         format::number,
         palette::{FIRST, OTHER, QUANTILES, Shade, role},
         plot::{Bar, Row, Scale, draw},
-        statistics::{metric_names, summary},
     },
+    statistics::{metric_names, summary},
 };
 
 const QUANTILE_NAMES: [&str; 3] = ["p50", "p99", "p99.9"];

@@ -9,8 +9,8 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 
-use super::lifetime::Lifetime;
-use crate::tls;
+use super::Stream;
+use crate::connections::Lifetime;
 
 /// Looks at what a client makes of its connection.
 pub trait Usage: Unpin {
@@ -32,7 +32,7 @@ impl Usage for () {
 /// One connection. `I`: what each of its calls knows of it.
 pub struct Guarded<I, U> {
     /// Its bytes.
-    stream: tls::Stream,
+    stream: Stream,
     /// Tells when it ends.
     lifetime: Lifetime,
     /// Known to each of its calls.
@@ -43,7 +43,7 @@ pub struct Guarded<I, U> {
 
 impl<I, U: Usage> Guarded<I, U> {
     /// A connection that has begun.
-    pub fn new(stream: tls::Stream, lifetime: Lifetime, info: I, usage: U) -> Self {
+    pub fn new(stream: Stream, lifetime: Lifetime, info: I, usage: U) -> Self {
         Self { stream, lifetime, info, usage }
     }
 

@@ -68,7 +68,7 @@ pub(crate) fn check_shard_url(url: &str) -> Result<(), StoreError> {
 }
 
 /// Parses the URL of a shard or a catalog, as `role` says. It must name a schema.
-pub(super) fn parse(url: &str, role: &str, options: &MySqlOptions) -> Result<Target, StoreError> {
+pub(crate) fn parse(url: &str, role: &str, options: &MySqlOptions) -> Result<Target, StoreError> {
     // The URL may contain a password, so no message repeats it.
     let wrong = |what: &str| {
         let message = format!("not the URL of a {role} (mysql://user@host:3306/schema): {what}");

@@ -11,7 +11,7 @@ use sqlx::mysql::MySqlConnectOptions;
 
 /// A server, or a schema of it, and the account for it.
 #[derive(Clone)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// All but a password that stands in a file.
     options: MySqlConnectOptions,
     /// The file with the password.
@@ -27,12 +27,12 @@ impl fmt::Debug for Target {
 
 impl Target {
     /// The password is that of the options, or what the file says.
-    pub(super) fn new(options: MySqlConnectOptions, password: Option<PasswordFile>) -> Self {
+    pub(crate) fn new(options: MySqlConnectOptions, password: Option<PasswordFile>) -> Self {
         Self { options, password: password.map(Arc::new) }
     }
 
     /// For a connection that is made now: its password is what the file says now.
-    pub(super) fn options(&self) -> MySqlConnectOptions {
+    pub(crate) fn options(&self) -> MySqlConnectOptions {
         match self.password() {
             Some(password) => self.options.clone().password(&password),
             None => self.options.clone(),
@@ -40,27 +40,27 @@ impl Target {
     }
 
     /// Returns the password that the file holds now. `None`: there is no file.
-    pub(super) fn password(&self) -> Option<Arc<str>> {
+    pub(crate) fn password(&self) -> Option<Arc<str>> {
         self.password.as_ref().map(|file| file.now())
     }
 
     /// The server alone.
-    pub(super) fn without_schema(&self) -> Self {
+    pub(crate) fn without_schema(&self) -> Self {
         Self { options: self.options.clone().database(""), password: self.password.clone() }
     }
 
     /// The schema's name.
-    pub(super) fn schema(&self) -> &str {
+    pub(crate) fn schema(&self) -> &str {
         self.options.get_database().unwrap_or_default()
     }
 
     /// The server's address, as in `db1:3306`.
-    pub(super) fn server(&self) -> String {
+    pub(crate) fn server(&self) -> String {
         format!("{}:{}", self.options.get_host(), self.options.get_port())
     }
 
     /// The schema's address for messages, as in `db1:3306/forebay_0001`, or that of the server.
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         let server = self.server();
         match self.schema() {
             "" => server,
@@ -69,13 +69,13 @@ impl Target {
     }
 
     /// All that a connection depends on. It contains the password, so it must not be shown.
-    pub(super) fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         format!("{:?} {:?}", self.options, self.password.as_ref().map(|file| &file.path))
     }
 }
 
 /// A file that holds a password. Whoever changes the password at the server changes the file.
-pub(super) struct PasswordFile {
+pub(crate) struct PasswordFile {
     /// Where it is.
     path: PathBuf,
     /// Its last text, and its stamp then.
@@ -93,7 +93,7 @@ impl fmt::Debug for PasswordFile {
 
 impl PasswordFile {
     /// Reads it.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let stamp = stamp(path);
         Ok(Self { path: path.to_owned(), last: Mutex::new((stamp, read(path)?)) })
     }

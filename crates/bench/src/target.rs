@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{
     comparison::{CandidateResult, ComparisonResult},
-    report::statistics::{Summary, memory, ratio, summary},
+    statistics::{Summary, memory, ratio, summary},
 };
 
 /// A goal for the result of a comparison.
