@@ -13,8 +13,8 @@ const ENTRY_TIMEOUT: Duration =
     Duration::from_secs(2 * (NAME_FREE_AFTER.as_secs() + ANSWER_TIMEOUT.as_secs()));
 
 impl Member {
-    /// Takes the node's name in the catalog, unless another node lives that excludes this one. Waits while the
-    /// catalog does not answer.
+    /// Takes the node's name in the catalog, unless another node lives that excludes this one. Waits while
+    /// the catalog does not answer.
     pub(crate) async fn enter(&mut self) -> Result<(), JoinError> {
         let (catalog, known) = (self.setup.catalog.clone(), self.copy.known());
         check_address(&*catalog, &self.setup.node, known).await?;

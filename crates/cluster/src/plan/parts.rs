@@ -235,8 +235,8 @@ enum Sorted {
 }
 
 /// Whether a shard has its home for so short a time that the home is left alone, although it seems to fail.
-/// One that has left does not come back. One that owned the shard and shows no sign of life any more has had a
-/// whole lease for that.
+/// One that has left does not come back. One that owned the shard and shows no sign of life any more has had
+/// a whole lease for that.
 fn is_new(view: &ClusterView, standings: &BTreeMap<&NodeName, Standing>, shard: &ShardView) -> bool {
     let home = shard.home.as_ref().map(|home| &home.node);
     let is_known = home.is_some_and(|home| standings.contains_key(home));

@@ -1,9 +1,9 @@
 //! First reading of the catalog, before a node starts.
 //!
 //! While the catalog is away, the only node of a cluster starts with the copy in its file: nobody else has
-//! changed anything. One of several asks the others that the copy names, which have followed the catalog until
-//! it went: a pause or a revoked token that this node has missed must not be forgotten. If none answers, it
-//! waits for the catalog.
+//! changed anything. One of several asks the others that the copy names, which have followed the catalog
+//! until it went: a pause or a revoked token that this node has missed must not be forgotten. If none
+//! answers, it waits for the catalog.
 
 use std::{
     sync::Arc,

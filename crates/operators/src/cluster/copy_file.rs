@@ -1,8 +1,8 @@
 //! The copy of the catalog in a file, with which the node starts while the catalog is away.
 //!
-//! The file is the node's own, and this task is the only one that writes it. It is replaced as a whole: whoever
-//! reads it finds the one or the next. It is behind the catalog by [`LOOK_EVERY`] and the time that it takes to
-//! write it. If it can't be written, that is logged once, and the file before stays.
+//! The file is the node's own, and this task is the only one that writes it. It is replaced as a whole:
+//! whoever reads it finds the one or the next. It is behind the catalog by [`LOOK_EVERY`] and the time that
+//! it takes to write it. If it can't be written, that is logged once, and the file before stays.
 
 use std::{
     fs, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::PathBuf, sync::Arc, time::Duration,

@@ -69,14 +69,7 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
     let process = Process::new(number);
     let cluster = world.cluster();
     let catalog: Arc<dyn Catalog> = Arc::new(FakeCatalog::new(cluster.catalog.clone(), process.clone()));
-    // The other nodes have followed the catalog until it went, and nobody changes it meanwhile.
-    let image = || {
-        let tokens = Tokens { version: 0, rows: None };
-        let newest = cluster.catalog.lock().newest();
-        let image = newest.map(|changes| CatalogImage { read_at: Timestamp::default(), changes, tokens });
-        Box::pin(std::future::ready(image)) as Pin<Box<dyn Future<Output = _> + Send>>
-    };
-    let begun = match read_catalog(catalog, image).await {
+    let begun = match read_catalog(catalog, || image(&world)).await {
         Ok(begun) => begun,
         Err(error) => return world.blame("SHARD-SERVED", format!("process {number} can't begin: {error}")),
     };
@@ -134,13 +127,22 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
         followed,
     };
     let is_away = begun.tokens.is_some();
-    cluster.coverage().starts_without_catalog += u64::from(is_away);
+    world.cluster().coverage().starts_without_catalog += u64::from(is_away);
     match membership.start(begun.copy, is_away).await {
         Ok(task) => {
             member.joined(task);
         }
         Err(error) => exits(&world, node, &error),
     }
+}
+
+/// The image that other nodes have: they have followed the catalog until it went, and nobody changes it
+/// meanwhile.
+fn image(world: &World) -> Pin<Box<dyn Future<Output = Option<CatalogImage>> + Send>> {
+    let tokens = Tokens { version: 0, rows: None };
+    let newest = world.cluster().catalog.lock().newest();
+    let image = newest.map(|changes| CatalogImage { read_at: Timestamp::default(), changes, tokens });
+    Box::pin(std::future::ready(image))
 }
 
 /// Where a new process listens: most often where the one before it did that had its name, if that is dead.

@@ -19,7 +19,8 @@ pub const SERVED_WITHIN: Duration = Duration::from_secs(3);
 /// At this time the owner of a shard has seen that it should go to a node that has died, and nobody has seen
 /// yet that that one is dead.
 pub const KEPT_FOR: Duration = Duration::from_millis(1_700);
-/// The same as [`SERVED_WITHIN`] where the event loop of the node stands still: two renewals of its shard leases later.
+/// The same as [`SERVED_WITHIN`] where the event loop of the node stands still: two renewals of its shard
+/// leases later.
 pub const HUNG_SERVED_WITHIN: Duration = Duration::from_millis(3_750);
 /// The same while the catalog does not answer. A turn of the membership task waits 2 s for it, and a node
 /// that is not the first to take a shard takes it in its next turn.
