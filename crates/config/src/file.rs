@@ -75,20 +75,20 @@ section! {
         log_format: String = "text".to_owned(),
         /// How long a stopping node still serves, so that load balancers notice (at most 15000).
         drain_ms: u64 = 5_000,
-        /// How many connections the gRPC port has. One that has shown no credential makes room for those that
-        /// come. By default as many as `ulimit -n` allows, up to 8192.
+        /// How many connections the gRPC port has, if `ulimit -n` allows. One that has shown no credential
+        /// makes room for those that come. By default as many as `ulimit -n` allows, up to 8192.
         grpc_connections: Option<usize>,
         /// The same of the HTTP port. Calls over HTTP leave an eighth of them for operators, and probes have
-        /// places of their own. By default as many as `ulimit -n` allows, up to 1024.
+        /// places of their own. By default an eighth of what `ulimit -n` leaves, up to 1024.
         http_connections: Option<usize>,
-        /// The same of the `peer` port. By default as many as `ulimit -n` allows, up to 256.
+        /// The same of the `peer` port. By default an eighth of what `ulimit -n` leaves, up to 256.
         peer_connections: Option<usize>,
         /// How many connections without a credential an address has at each port
         /// ([SECURITY.md](SECURITY.md#connections)). `trusted_proxies` lists balancers for which it does not
         /// hold. By default a quarter of each port's.
         connections_per_address: Option<usize>,
         /// A connection whose TLS handshake is not done by then is closed, as is one on which no credential
-        /// was accepted in as long after it.
+        /// was accepted in as long after it. The head of an HTTP request has as long.
         handshake_timeout_ms: u64 = ms(load.timeouts.handshake),
         /// A request of which nothing arrives for so long is ended.
         body_timeout_ms: u64 = ms(load.body_timeout),
@@ -114,7 +114,7 @@ section! {
     /// With `tokens_file`, `catalog_tokens` or `[[access.certificate]]` each call needs a token or a
     /// certificate with the right for it ([SECURITY.md](SECURITY.md#access)).
     AccessKeys as "[access]" {
-        /// The file of tokens, which `forebay token create` makes.
+        /// The file of tokens, which `forebay token create --tokens-file` makes.
         tokens_file: Option<String>,
         /// Accept tokens of the catalog.
         catalog_tokens: bool,

@@ -96,7 +96,7 @@ pub trait KeyType {
     /// The value as the file has it, with what it is in other units. Empty: there is none.
     fn shown(&self, key: &str) -> String;
 
-    /// The text of a variable as a value. A text of a wrong type stays a string, which the key then refuses.
+    /// The text of a variable as a value. A text of a wrong type is refused by the key.
     fn read(text: &str) -> Value;
 }
 
@@ -138,7 +138,7 @@ impl KeyType for bool {
     }
 
     fn read(text: &str) -> Value {
-        text.parse().map_or_else(|_| String::read(text), Value::Boolean)
+        text.parse().map_or_else(|_| other(text), Value::Boolean)
     }
 }
 
@@ -148,7 +148,7 @@ impl KeyType for f64 {
     }
 
     fn read(text: &str) -> Value {
-        text.parse().map_or_else(|_| String::read(text), Value::Float)
+        text.parse().map_or_else(|_| other(text), Value::Float)
     }
 }
 
@@ -161,7 +161,7 @@ impl KeyType for u64 {
     }
 
     fn read(text: &str) -> Value {
-        text.parse().map_or_else(|_| String::read(text), Value::Integer)
+        text.parse().map_or_else(|_| other(text), Value::Integer)
     }
 }
 
@@ -183,6 +183,12 @@ impl KeyType for usize {
     fn read(text: &str) -> Value {
         u64::read(text)
     }
+}
+
+/// A text of another type than that of its key. The error names a number or a truth value, and no text.
+fn other(text: &str) -> Value {
+    let number = text.parse().map(Value::Integer);
+    number.or_else(|_| text.parse().map(Value::Boolean)).unwrap_or_else(|_| String::read(text))
 }
 
 /// Milliseconds and bytes in the largest unit in which they are a whole number.

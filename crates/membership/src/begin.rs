@@ -3,9 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_cluster::CatalogCopy;
-use forebay_store::{
-    Catalog, CatalogChanges, CatalogImage, CatalogShard, ErrorClass, StoreError, Tokens, Versions,
-};
+use forebay_store::{Catalog, CatalogChanges, CatalogImage, CatalogShard, ErrorClass, StoreError, Versions};
 use forebay_types::ClusterId;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
@@ -38,19 +36,19 @@ pub struct Begun {
     pub cluster: ClusterId,
     /// The copy that the node begins with.
     pub copy: CatalogCopy,
-    /// The tokens of the image with which the node begins. `None`: the catalog answers.
-    pub tokens: Option<Tokens>,
+    /// The image with which the node begins. `None`: the catalog answers.
+    pub image: Option<CatalogImage>,
 }
 
 impl Begun {
     fn with(
         catalog: Arc<dyn Catalog>,
         changes: CatalogChanges,
-        tokens: Option<Tokens>,
+        image: Option<CatalogImage>,
     ) -> Result<Self, BeginError> {
         let (cluster, mut copy) = (changes.cluster, CatalogCopy::default());
         copy.apply(changes);
-        let begun = Self { catalog, cluster, copy, tokens };
+        let begun = Self { catalog, cluster, copy, image };
         if begun.shards().is_empty() { Err(BeginError::NoShards) } else { Ok(begun) }
     }
 
@@ -78,10 +76,11 @@ pub async fn begin<'a>(
             tracing::warn!(%error, "the catalog does not answer: {error}; waiting for it");
         }
         if begun.elapsed() >= AWAY_AFTER
-            && let Some(CatalogImage { changes, tokens, .. }) = image().await
+            && let Some(image) = image().await
         {
             tracing::warn!("starting without the catalog; this node joins the cluster once it answers");
-            return Begun::with(catalog, changes, Some(tokens));
+            let changes = image.changes.clone();
+            return Begun::with(catalog, changes, Some(image));
         }
         tokio::time::sleep(RETRY_EVERY).await;
     }

@@ -16,8 +16,8 @@ impl Member {
     /// While the catalog does not answer, the living nodes take shards without a living owner in turn.
     /// Returns how long it is until this node's next turn, if there is one to come.
     pub(crate) fn take_unowned(&mut self, sights: &[ShardSight]) -> Option<Duration> {
-        // While another process is this node, that one has its turn.
-        let view = self.copy.view().filter(|_| self.rival.is_none())?;
+        // While another process is this node, or excludes it, that one has its turn.
+        let view = self.copy.view().filter(|_| self.rival.is_none() && self.said.join.is_empty())?;
         let now = self.now();
         let owners = duties::owners(view, &self.own, sights);
         let silent = duties::silent_nodes(&self.own, &owners, sights);

@@ -195,7 +195,8 @@ async fn protection(
     let catalog = begun.catalog.clone();
     let writer = match config.access.is_on() {
         true => {
-            Some(Writer::begin(config.access.clone(), catalog.clone(), begun.tokens.clone(), clock).await?)
+            let tokens = begun.image.as_ref().map(|image| image.tokens.clone());
+            Some(Writer::begin(config.access.clone(), catalog.clone(), tokens, clock).await?)
         }
         false => None,
     };
@@ -295,10 +296,7 @@ fn admin(
 /// Tasks that see to operations, the history of figures, old audit records, and the copy of the catalog.
 fn tasks(config: &Config, admin: &Admin, own: &Joining, engine: Engine) -> Vec<JoinHandle<()>> {
     let clock = || admin.clock.clone();
-    let copy = config
-        .catalog_copy
-        .clone()
-        .map(|path| tokio::spawn(CopyFile::at(path).follow(own.catalog(), clock())));
+    let copy = cluster::keep_copy(config, own.image(), clock()).map(tokio::spawn);
     let tasks = [
         tokio::spawn(admin.gather.clone().see_to_operations()),
         tokio::spawn(own.history.clone().follow(engine, clock())),

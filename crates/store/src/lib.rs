@@ -23,11 +23,11 @@ pub use batch::{
 };
 pub use catalog::{
     Assignment, AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges,
-    CatalogError, CatalogImage, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home, Joined,
-    NewSession, NewToken, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, PrincipalKind,
-    RootBounds, SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting,
-    TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens, Versions,
-    check_shard_url, descendants,
+    CatalogError, CatalogImage, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home,
+    ImageVersions, Joined, NewSession, NewToken, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish,
+    PolicyWritten, PrincipalKind, RootBounds, SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot,
+    SettingsWish, Sighting, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens,
+    Versions, check_shard_url, descendants,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use looked::{Death, DeathRow, StoredItem, StoredState};

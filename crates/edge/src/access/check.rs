@@ -95,7 +95,7 @@ impl Access {
 
     /// Finds the caller of a request. A token decides, and where none is shown the certificate of the
     /// connection. `from`: where the caller is. `port`: as metrics name it.
-    pub fn authenticate(
+    pub(crate) fn authenticate(
         &self,
         headers: &HeaderMap,
         principal: &Principal,

@@ -24,7 +24,7 @@ const ANSWER_TIME: Duration = Duration::from_millis(500);
 /// Bytes that an answer may take.
 pub const OPERATION_BYTES: usize = 64 << 10;
 /// Bytes that a list may take.
-pub const LIST_BYTES: usize = 2 << 20;
+const LIST_BYTES: usize = 2 << 20;
 /// The highest rate.
 pub const RATE_MAX: u32 = 1_000_000;
 

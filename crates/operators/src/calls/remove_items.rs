@@ -15,7 +15,7 @@ pub struct Removal<'a> {
     pub namespace: &'a Namespace,
     /// Why.
     pub reason: &'a str,
-    /// Names the operations. Empty: one of the same request that is under way is taken, or another begun.
+    /// Names the operations. Empty: each call begins others.
     pub request_id: &'a str,
 }
 
@@ -42,11 +42,6 @@ impl Removal<'_> {
             request_id: request_id.unwrap_or_default(),
             ..v1::StartOperationRequest::default()
         };
-        if request.request_id.is_empty()
-            && let Some(id) = start_operation::under_way(admin, caller, self.namespace, &request).await?
-        {
-            return Ok(id.to_string());
-        }
         let begun = start_operation::run(admin, call, caller, self.namespace.clone(), request).await?;
         Ok(begun.operation.unwrap_or_default().id)
     }

@@ -20,7 +20,7 @@ use prost::Message as _;
 
 use super::{
     context::Admin,
-    operations::{LIST_BYTES, OPERATION_BYTES, RATE_MAX, look},
+    operations::{OPERATION_BYTES, RATE_MAX, look},
     update_item::values,
 };
 use crate::gather::{Asked, described};
@@ -254,24 +254,6 @@ async fn repeated(
     let asked = Asked { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
     let operation = Some(view.message(asked, true));
     Ok(Some(v1::StartOperationResponse { operation, ..v1::StartOperationResponse::default() }))
-}
-
-/// An operation of the same request that has not ended, and is not to end.
-pub async fn under_way(
-    admin: &Admin,
-    caller: &Identity,
-    namespace: &Namespace,
-    request: &v1::StartOperationRequest,
-) -> Result<Option<OperationId>, Refusal> {
-    let spec = spec(admin, caller, namespace, request)?;
-    let _look = admin.gather.admit(namespace, LIST_BYTES)?;
-    let (views, _) = admin.gather.operations(namespace, None).await?;
-    let (_, all) = admin.gather.all_shards().await?;
-    let same = views.iter().find(|view| {
-        let of = &view.spec;
-        of.is_same_request(&spec) && !of.wish.cancelled && view.open(&all).next().is_some()
-    });
-    Ok(same.map(|view| view.spec.id))
 }
 
 /// Refuses what matches more than was expected, or can't be counted.

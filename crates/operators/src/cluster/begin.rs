@@ -1,13 +1,17 @@
 //! First reading of the catalog, before a node starts.
 //!
 //! While the catalog is away, the only node of a cluster starts with the copy in its file: nobody else has
-//! changed anything. One of several asks the others that the copy names, which have followed the catalog
-//! until it went: a pause or a revoked token that this node has missed must not be forgotten. If none
-//! answers, it waits for the catalog.
+//! changed anything. One of several asks the others that the copy names for theirs, which have followed the
+//! catalog until it went: a pause or a revoked token that this node has missed must not be forgotten. It
+//! starts with the newest rows and the newest tokens of all, its own included, and keeps these in its file
+//! first, for those that ask it. If no other node answers, it waits for the catalog.
 
 use std::{
-    sync::Arc,
-    time::{Duration, UNIX_EPOCH},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
 };
 
 use forebay_config::Config;
@@ -15,36 +19,53 @@ use forebay_edge::tls::{Live, PeerTls};
 use forebay_membership::{BeginError, Begun};
 use forebay_peers::{Credentials, Dial, PeerLinks};
 use forebay_store::CatalogImage;
-use forebay_types::Timestamp;
 use futures_util::{FutureExt as _, future::join_all};
 
 use super::{
     catalog::open_catalog,
-    copy_file::{CopyFile, decode},
+    copy_file::{CopyError, CopyFile, decode},
 };
 use crate::shards::mysql_options;
 
 /// Reads the catalog, or an image of it.
 pub async fn begin(config: &Config, tls: Option<Arc<Live<PeerTls>>>) -> Result<Begun, BeginError> {
     let catalog = open_catalog(&config.catalog, &mysql_options(config)).map_err(BeginError::Catalog)?;
-    forebay_membership::begin(catalog, || image(config, tls.clone()).boxed()).await
+    let said = AtomicBool::default();
+    let image = || image(config, tls.clone(), &said).boxed();
+    forebay_membership::begin(catalog, image).await
 }
 
-/// The newest image of the catalog that there is.
-async fn image(config: &Config, tls: Option<Arc<Live<PeerTls>>>) -> Option<CatalogImage> {
-    let own = CopyFile::at(config.catalog_copy.clone()?).read()?;
-    let image = if config.is_alone() { own } else { newest(config, own, tls).await? };
-    tracing::info!("the copy of the catalog is as it was at {}", text(image.read_at));
-    Some(image)
+/// The newest image of the catalog that there is. Why there is none is logged once.
+async fn image(config: &Config, tls: Option<Arc<Live<PeerTls>>>, said: &AtomicBool) -> Option<CatalogImage> {
+    let file = CopyFile::at(config.catalog_copy.clone()?);
+    let found = match file.read() {
+        Ok((own, at)) if config.is_alone() => Ok(own).inspect(|_| say_age(at)),
+        Ok((own, _)) => match newest(config, own, tls).await {
+            Some(image) => file.write(&image).map(|()| image).map_err(CopyError::File),
+            None => {
+                if !said.swap(true, Ordering::Relaxed) {
+                    tracing::warn!("no other node has sent its copy of the catalog; waiting for the catalog");
+                }
+                return None;
+            }
+        },
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &found
+        && !said.swap(true, Ordering::Relaxed)
+    {
+        tracing::error!("the copy of the catalog (catalog.copy_file) can't be used: {error}");
+    }
+    found.ok()
 }
 
-/// A time for people.
-fn text(time: Timestamp) -> humantime::Rfc3339Timestamp {
-    let micros = u64::try_from(time.as_micros()).unwrap_or(0);
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(micros))
+fn say_age(at: SystemTime) {
+    let time = humantime::format_rfc3339_seconds(at);
+    tracing::info!("the copy of the catalog is as that was at {time}");
 }
 
-/// The newest image that another node has.
+/// The newest rows and the newest tokens of this node's image and of those of others. `None`: no other node
+/// has sent one.
 async fn newest(config: &Config, own: CatalogImage, tls: Option<Arc<Live<PeerTls>>>) -> Option<CatalogImage> {
     let cluster = own.changes.cluster;
     let credentials = Credentials::new(cluster, config.peer_secrets.clone());
@@ -59,14 +80,18 @@ async fn newest(config: &Config, own: CatalogImage, tls: Option<Arc<Live<PeerTls
             }
         }
     });
-    let images: Vec<CatalogImage> = join_all(asked).await.into_iter().flatten().collect();
-    if images.is_empty() {
-        tracing::warn!("no other node has sent its copy of the catalog; waiting for the catalog");
-    }
-    // Each version grows only, and no image has one that is ahead where another is behind, but for the moment
-    // between the reading of the two.
-    images.into_iter().max_by_key(|image| {
-        let (rows, tokens) = image.versions();
-        (rows.policies, tokens, rows.shards, rows.assignment, rows.nodes)
-    })
+    let others: Vec<CatalogImage> = join_all(asked).await.into_iter().flatten().collect();
+    let is_asked_in_vain = others.is_empty();
+    let newest = others.into_iter().fold(own, |newest, other| {
+        // All versions of rows are of one moment, and each only grows.
+        let of = |image: &CatalogImage| {
+            let versions = image.changes.versions;
+            (versions.policies, versions.shards, versions.assignment, versions.nodes)
+        };
+        let is_newer = of(&other) > of(&newest);
+        let changes = if is_newer { other.changes } else { newest.changes };
+        let newer_tokens = other.tokens.version > newest.tokens.version;
+        CatalogImage { changes, tokens: if newer_tokens { other.tokens } else { newest.tokens } }
+    });
+    (!is_asked_in_vain).then_some(newest)
 }

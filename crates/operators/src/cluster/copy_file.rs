@@ -1,24 +1,47 @@
 //! The copy of the catalog in a file, with which the node starts while the catalog is away.
 //!
-//! The file is the node's own, and this task is the only one that writes it. It is replaced as a whole:
-//! whoever reads it finds the one or the next. It is behind the catalog by [`LOOK_EVERY`] and the time that
-//! it takes to write it. If it can't be written, that is logged once, and the file before stays.
+//! The file is the node's own, and this task is the only one that writes it while the node runs. It is
+//! replaced as a whole: whoever reads it finds the one or the next. Its time is when the catalog was last
+//! found to be so. It is behind the catalog by [`LOOK_EVERY`] and the time that it takes to write it. A
+//! catalog that went back, or is another one, is not followed, as the node itself does not follow it. If the
+//! file can't be written, that is logged once, and the one before stays.
 
 use std::{
-    fs, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::PathBuf, sync::Arc, time::Duration,
+    fs, io,
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt as _,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use forebay_store::{Catalog, CatalogImage, StoreError};
+use forebay_config::Config;
+use forebay_store::{Catalog, CatalogImage, ImageVersions, StoreError};
 use forebay_types::Clock;
+use serde::{Deserialize, Serialize};
+
+use super::catalog::open_catalog;
+use crate::shards::mysql_options;
 
 /// How often the catalog is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The node rests so many times as long as it took to read a changed catalog and to write it: tenants who
 /// change much make the copy late, and nothing else.
 const REST: u32 = 20;
+/// The format of the file. It grows with each that earlier programs must not read.
+const FORMAT: u32 = 1;
 
 /// The file.
 pub struct CopyFile(PathBuf);
+
+/// The file's content.
+#[derive(Serialize, Deserialize)]
+struct Content<T> {
+    /// Its format.
+    format: u32,
+    /// The copy.
+    image: T,
+}
 
 impl CopyFile {
     /// Keeps it here.
@@ -35,70 +58,91 @@ impl CopyFile {
         }
     }
 
-    /// The copy. `None`: there is none, or none that this program understands, which is logged.
-    pub fn read(&self) -> Option<CatalogImage> {
-        let path = self.0.display();
-        let said =
-            |error: &dyn std::fmt::Display| tracing::error!("{path} is no copy of the catalog: {error}");
-        match fs::read(&self.0) {
-            Ok(bytes) => decode(&bytes).map_err(|error| said(&error)).ok(),
-            Err(error) => {
-                said(&error);
-                None
-            }
-        }
+    /// The copy, and when the catalog was last found to be so.
+    pub fn read(&self) -> Result<(CatalogImage, SystemTime), CopyError> {
+        let image = decode(&fs::read(&self.0)?)?;
+        Ok((image, fs::metadata(&self.0)?.modified()?))
     }
 
-    /// Keeps the copy as the catalog is.
-    pub async fn follow(self, catalog: Arc<dyn Catalog>, clock: Arc<dyn Clock>) {
-        let (file, mut known, mut is_failing) = (Arc::new(self), Default::default(), false);
+    /// Keeps the copy as the catalog is, over connections of its own: nobody waits behind so much.
+    /// `began_with`: the image with which the node has begun; without one, the catalog is followed as it is
+    /// found.
+    async fn follow(
+        self,
+        catalog: Arc<dyn Catalog>,
+        began_with: Option<ImageVersions>,
+        clock: Arc<dyn Clock>,
+    ) {
+        let (file, mut kept, mut is_failing) = (Arc::new(self), began_with, false);
         loop {
             let begun = clock.monotonic();
-            let mut pause = LOOK_EVERY;
-            match file.look(&*catalog, known, &*clock).await {
-                Ok(Some(now_known)) => {
+            match file.look(&*catalog, kept.as_ref(), &*clock).await {
+                Ok(changed) => {
                     if std::mem::take(&mut is_failing) {
                         tracing::info!("{} is written again", file.0.display());
                     }
-                    known = now_known;
-                    pause = pause.max(clock.monotonic().since(begun) * REST);
+                    kept = changed.or(kept);
                 }
-                // The catalog is away or as before: the copy is as good as it can be.
-                Ok(None) | Err(CopyError::Catalog(_)) => {}
-                Err(CopyError::File(error)) => {
+                // The membership task says that the catalog is away, or is not followed.
+                Err(CopyError::Catalog(_) | CopyError::WentBack) => {}
+                Err(error) => {
                     if !std::mem::replace(&mut is_failing, true) {
                         let path = file.0.display();
                         tracing::error!("cannot write {path}, the copy of the catalog: {error}");
                     }
                 }
             }
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(LOOK_EVERY.max(clock.monotonic().since(begun) * REST)).await;
         }
     }
 
-    /// Writes the copy if the catalog has other versions than these. Returns them then.
+    /// Writes the copy if the catalog has other versions than what is kept. Returns these then.
     async fn look(
         self: &Arc<Self>,
         catalog: &dyn Catalog,
-        known: Known,
+        kept: Option<&ImageVersions>,
         clock: &dyn Clock,
-    ) -> Result<Option<Known>, CopyError> {
-        let Some(image) = CatalogImage::read(catalog, known, clock.wall()).await? else { return Ok(None) };
-        let (file, versions) = (self.clone(), image.versions());
-        let written = tokio::task::spawn_blocking(move || file.write(&image)).await;
-        written.unwrap_or_else(|panic| Err(io::Error::other(panic)))?;
-        Ok(Some(versions))
+    ) -> Result<Option<ImageVersions>, CopyError> {
+        let image = CatalogImage::read(catalog, kept).await?;
+        let versions = image.as_ref().map(CatalogImage::versions);
+        if versions.zip(kept).is_some_and(|(now, kept)| !now.follows(kept)) {
+            return Err(CopyError::WentBack);
+        }
+        let (file, micros) = (self.clone(), clock.wall().as_micros());
+        let now = UNIX_EPOCH + Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+        let written = tokio::task::spawn_blocking(move || match image {
+            Some(image) => file.write(&image),
+            None => fs::File::open(&file.0)?.set_modified(now),
+        });
+        written.await.unwrap_or_else(|panic| Err(io::Error::other(panic)))?;
+        Ok(versions)
     }
 
-    /// Nobody else may read it: it names tenants, and holds hashes of tokens.
-    fn write(&self, image: &CatalogImage) -> io::Result<()> {
-        let beside = self.0.with_extension("new");
-        let mut file =
-            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        file.write_all(&serde_json::to_vec(image)?)?;
+    /// Replaces the file. Nobody else may read it: it names tenants, and holds hashes of tokens.
+    pub fn write(&self, image: &CatalogImage) -> io::Result<()> {
+        let mut beside = self.0.clone().into_os_string();
+        beside.push(".new");
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        file.write_all(&serde_json::to_vec(&Content { format: FORMAT, image })?)?;
         file.sync_all()?;
         fs::rename(&beside, &self.0)
     }
+}
+
+/// Keeps a copy of the catalog, if the configuration says where.
+pub fn keep_copy(
+    config: &Config,
+    began_with: Option<ImageVersions>,
+    clock: Arc<dyn Clock>,
+) -> Option<impl Future<Output = ()> + Send + 'static> {
+    let file = CopyFile::at(config.catalog_copy.clone()?);
+    // The node has begun with this address.
+    let catalog = open_catalog(&config.catalog, &mysql_options(config)).ok()?;
+    Some(file.follow(catalog, began_with, clock))
 }
 
 /// The folder of the file is not there.
@@ -107,20 +151,30 @@ impl CopyFile {
 pub struct NoFolder(PathBuf);
 
 /// A copy, from the bytes of a file.
-pub fn decode(bytes: &[u8]) -> Result<CatalogImage, serde_json::Error> {
-    serde_json::from_slice(bytes)
+pub fn decode(bytes: &[u8]) -> Result<CatalogImage, CopyError> {
+    let Content { format, image } = serde_json::from_slice::<Content<serde_json::Value>>(bytes)?;
+    if format > FORMAT {
+        return Err(CopyError::Format(format));
+    }
+    Ok(serde_json::from_value(image)?)
 }
 
-/// Versions of a catalog: of its rows, and of its tokens.
-type Known = (forebay_store::Versions, u64);
-
-/// Why the copy was not written.
+/// Why there is no copy, or why it was not written.
 #[derive(Debug, thiserror::Error)]
-enum CopyError {
+pub enum CopyError {
     /// The catalog failed.
     #[error(transparent)]
     Catalog(#[from] StoreError),
-    /// The file can't be written.
+    /// It went back, or is another one.
+    #[error("the catalog is older than its copy, or another one")]
+    WentBack,
+    /// The file can't be read or written.
     #[error(transparent)]
     File(#[from] io::Error),
+    /// The file holds something else.
+    #[error("it is no copy of a catalog: {0}")]
+    Content(#[from] serde_json::Error),
+    /// A later program has written it.
+    #[error("it is of format {0}, and this program reads up to {FORMAT}")]
+    Format(u32),
 }

@@ -13,7 +13,7 @@ mod operator;
 
 pub use begin::begin;
 pub use catalog::shard_config;
-pub use copy_file::{CopyFile, NoFolder};
+pub use copy_file::{CopyFile, NoFolder, keep_copy};
 pub use joining::JoiningError;
 pub use joining::{Joining, Member};
 pub use migrate::{CatalogMigrateError, CatalogMigrated, Misplaced, migrate};

@@ -1,6 +1,6 @@
 //! A whole catalog, to be kept elsewhere.
 
-use forebay_types::Timestamp;
+use forebay_types::ClusterId;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -13,34 +13,59 @@ use crate::error::StoreError;
 /// All that a node has to know of a catalog before it serves, as it was at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CatalogImage {
-    /// When it was read, by the clock of the node that read it.
-    pub read_at: Timestamp,
     /// Shards, nodes, assignment, policies and settings, without exception.
     pub changes: CatalogChanges,
     /// The tokens. Of their secrets there are hashes alone.
     pub tokens: Tokens,
 }
 
+/// Versions of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ImageVersions {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// Versions of the rows.
+    pub rows: Versions,
+    /// The version of the tokens.
+    pub tokens: u64,
+}
+
+impl ImageVersions {
+    /// Whether an image is of the same catalog as an earlier one, and nothing in it is older.
+    pub fn follows(&self, earlier: &Self) -> bool {
+        let (now, before) = (self.rows, earlier.rows);
+        self.cluster == earlier.cluster
+            && now.shards >= before.shards
+            && now.nodes >= before.nodes
+            && now.assignment >= before.assignment
+            && now.policies >= before.policies
+            && self.tokens >= earlier.tokens
+    }
+}
+
 impl CatalogImage {
-    /// Reads a catalog, if it has changed since these versions: those of its rows, and that of its tokens.
-    /// Beats of nodes are no change.
+    /// Reads a catalog, if it has changed since these versions. Beats of nodes are no change.
     pub async fn read(
         catalog: &dyn Catalog,
-        known: (Versions, u64),
-        now: Timestamp,
+        known: Option<&ImageVersions>,
     ) -> Result<Option<Self>, StoreError> {
-        let tokens = catalog.tokens(known.1).await?;
-        if tokens.version == known.1 && catalog.read(known.0).await?.versions == known.0 {
-            return Ok(None);
+        let known = known.copied().unwrap_or_default();
+        let changed = catalog.tokens(known.tokens).await?;
+        if changed.version == known.tokens {
+            let now = catalog.read(known.rows).await?;
+            if (now.cluster, now.versions) == (known.cluster, known.rows) {
+                return Ok(None);
+            }
         }
         let changes = catalog.read(Versions::default()).await?;
         // Tokens and rows are not of one moment, and need not be: none of the one refers to the other.
-        let tokens = catalog.tokens(0).await?;
-        Ok(Some(Self { read_at: now, changes, tokens }))
+        let tokens = if changed.rows.is_some() { changed } else { catalog.tokens(0).await? };
+        Ok(Some(Self { changes, tokens }))
     }
 
-    /// The versions of its rows, and that of its tokens.
-    pub const fn versions(&self) -> (Versions, u64) {
-        (self.changes.versions, self.tokens.version)
+    /// Its versions.
+    pub const fn versions(&self) -> ImageVersions {
+        let CatalogChanges { cluster, versions, .. } = &self.changes;
+        ImageVersions { cluster: *cluster, rows: *versions, tokens: self.tokens.version }
     }
 }

@@ -29,7 +29,7 @@ mod verbs;
 pub use audit_rows::{AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, PrincipalKind};
 pub(crate) use connection::{Connections, Connector};
 pub use error::CatalogError;
-pub use image::CatalogImage;
+pub use image::{CatalogImage, ImageVersions};
 pub use interface::Catalog;
 pub use root_bounds::RootBounds;
 pub use rows::{

@@ -6,7 +6,7 @@ use forebay_engine::{Duty, Engine, Reach, Setup, TaskName, Tasks};
 use forebay_front::Front;
 use forebay_membership::{Followed, JoinError, Membership, begin as read_catalog};
 use forebay_store::{Catalog, CatalogImage, CatalogNode, NodeReport, Shard, Tokens};
-use forebay_types::{Clock, ClusterId, Incarnation, NodeName, ShardId, Timestamp};
+use forebay_types::{Clock, ClusterId, Incarnation, NodeName, ShardId};
 use tokio::sync::{Notify, watch};
 
 use super::{
@@ -126,7 +126,7 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
         policies_told: watch::Sender::default(),
         followed,
     };
-    let is_away = begun.tokens.is_some();
+    let is_away = begun.image.is_some();
     world.cluster().coverage().starts_without_catalog += u64::from(is_away);
     match membership.start(begun.copy, is_away).await {
         Ok(task) => {
@@ -141,7 +141,7 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
 fn image(world: &World) -> Pin<Box<dyn Future<Output = Option<CatalogImage>> + Send>> {
     let tokens = Tokens { version: 0, rows: None };
     let newest = world.cluster().catalog.lock().newest();
-    let image = newest.map(|changes| CatalogImage { read_at: Timestamp::default(), changes, tokens });
+    let image = newest.map(|changes| CatalogImage { changes, tokens });
     Box::pin(std::future::ready(image))
 }
 
