@@ -89,6 +89,9 @@ async fn the_only_node_starts_without_its_catalog() {
     pause(&node).await.unwrap();
     store(&node).await;
     holds(&file, PAUSED).await;
+    fs::remove_file(&file).unwrap();
+    // One that is gone is written again.
+    holds(&file, PAUSED).await;
     node.kill9().await;
     way.refuse();
 

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_cluster::CatalogCopy;
-use forebay_store::{Catalog, CatalogChanges, CatalogImage, CatalogShard, ErrorClass, StoreError, Versions};
+use forebay_store::{
+    Catalog, CatalogChanges, CatalogImage, CatalogShard, ErrorClass, ImageVersions, StoreError, Tokens,
+    Versions,
+};
 use forebay_types::ClusterId;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
@@ -36,20 +39,26 @@ pub struct Begun {
     pub cluster: ClusterId,
     /// The copy that the node begins with.
     pub copy: CatalogCopy,
-    /// The image with which the node begins. `None`: the catalog answers.
-    pub image: Option<CatalogImage>,
+    /// The tokens of the image with which the node begins. `None`: the catalog answers.
+    pub tokens: Option<Tokens>,
 }
 
 impl Begun {
     fn with(
         catalog: Arc<dyn Catalog>,
         changes: CatalogChanges,
-        image: Option<CatalogImage>,
+        tokens: Option<Tokens>,
     ) -> Result<Self, BeginError> {
         let (cluster, mut copy) = (changes.cluster, CatalogCopy::default());
         copy.apply(changes);
-        let begun = Self { catalog, cluster, copy, image };
+        let begun = Self { catalog, cluster, copy, tokens };
         if begun.shards().is_empty() { Err(BeginError::NoShards) } else { Ok(begun) }
+    }
+
+    /// The versions of the image with which the node begins. `None`: the catalog answers.
+    pub fn image(&self) -> Option<ImageVersions> {
+        let tokens = self.tokens.as_ref()?.version;
+        Some(ImageVersions { cluster: self.cluster, rows: self.copy.known(), tokens })
     }
 
     /// The shards. There is one at least.
@@ -76,11 +85,10 @@ pub async fn begin<'a>(
             tracing::warn!(%error, "the catalog does not answer: {error}; waiting for it");
         }
         if begun.elapsed() >= AWAY_AFTER
-            && let Some(image) = image().await
+            && let Some(CatalogImage { changes, tokens }) = image().await
         {
             tracing::warn!("starting without the catalog; this node joins the cluster once it answers");
-            let changes = image.changes.clone();
-            return Begun::with(catalog, changes, Some(image));
+            return Begun::with(catalog, changes, Some(tokens));
         }
         tokio::time::sleep(RETRY_EVERY).await;
     }

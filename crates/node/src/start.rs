@@ -178,7 +178,7 @@ fn certificates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Certificates,
 
 /// The catalog as it is now. Its shards are where the configuration lists them.
 async fn begin(config: &Config, certificates: &Certificates) -> Result<Begun, StartError> {
-    config.catalog_copy.clone().map_or(Ok(()), |path| CopyFile::at(path).check())?;
+    CopyFile::of(config).map_or(Ok(()), |file| file.check())?;
     cluster::make_missing(config).await?;
     let begun = cluster::begin(config, certificates.peer()).await?;
     let misplaced = cluster::misplaced(config, begun.shards());
@@ -195,8 +195,7 @@ async fn protection(
     let catalog = begun.catalog.clone();
     let writer = match config.access.is_on() {
         true => {
-            let tokens = begun.image.as_ref().map(|image| image.tokens.clone());
-            Some(Writer::begin(config.access.clone(), catalog.clone(), tokens, clock).await?)
+            Some(Writer::begin(config.access.clone(), catalog.clone(), begun.tokens.clone(), clock).await?)
         }
         false => None,
     };

@@ -37,7 +37,7 @@ pub async fn begin(config: &Config, tls: Option<Arc<Live<PeerTls>>>) -> Result<B
 
 /// The newest image of the catalog that there is. Why there is none is logged once.
 async fn image(config: &Config, tls: Option<Arc<Live<PeerTls>>>, said: &AtomicBool) -> Option<CatalogImage> {
-    let file = CopyFile::at(config.catalog_copy.clone()?);
+    let file = CopyFile::of(config)?;
     let found = match file.read() {
         Ok((own, at)) if config.is_alone() => Ok(own).inspect(|_| say_age(at)),
         Ok((own, _)) => match newest(config, own, tls).await {

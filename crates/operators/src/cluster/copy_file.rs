@@ -44,9 +44,9 @@ struct Content<T> {
 }
 
 impl CopyFile {
-    /// Keeps it here.
-    pub const fn at(path: PathBuf) -> Self {
-        Self(path)
+    /// The one that the configuration names.
+    pub fn of(config: &Config) -> Option<Self> {
+        config.catalog_copy.clone().map(Self)
     }
 
     /// Checks that there is a folder for it.
@@ -76,7 +76,7 @@ impl CopyFile {
         let (file, mut kept, mut is_failing) = (Arc::new(self), began_with, false);
         loop {
             let begun = clock.monotonic();
-            match file.look(&*catalog, kept.as_ref(), &*clock).await {
+            match file.look(&*catalog, kept.as_ref(), is_failing, &*clock).await {
                 Ok(changed) => {
                     if std::mem::take(&mut is_failing) {
                         tracing::info!("{} is written again", file.0.display());
@@ -96,14 +96,16 @@ impl CopyFile {
         }
     }
 
-    /// Writes the copy if the catalog has other versions than what is kept. Returns these then.
+    /// Writes the copy if the catalog has other versions than what is kept. Returns these then. `anew`: the
+    /// file is not as it should be, and is written in any case.
     async fn look(
         self: &Arc<Self>,
         catalog: &dyn Catalog,
         kept: Option<&ImageVersions>,
+        anew: bool,
         clock: &dyn Clock,
     ) -> Result<Option<ImageVersions>, CopyError> {
-        let image = CatalogImage::read(catalog, kept).await?;
+        let image = CatalogImage::read(catalog, kept.filter(|_| !anew)).await?;
         let versions = image.as_ref().map(CatalogImage::versions);
         if versions.zip(kept).is_some_and(|(now, kept)| !now.follows(kept)) {
             return Err(CopyError::WentBack);
@@ -139,7 +141,7 @@ pub fn keep_copy(
     began_with: Option<ImageVersions>,
     clock: Arc<dyn Clock>,
 ) -> Option<impl Future<Output = ()> + Send + 'static> {
-    let file = CopyFile::at(config.catalog_copy.clone()?);
+    let file = CopyFile::of(config)?;
     // The node has begun with this address.
     let catalog = open_catalog(&config.catalog, &mysql_options(config)).ok()?;
     Some(file.follow(catalog, began_with, clock))

@@ -15,7 +15,7 @@ use forebay_edge::{
 use forebay_engine::Engine;
 use forebay_membership::{Begun, ClusterState, ClusterTask, Followed, JoinError, Membership};
 use forebay_peers::{Credentials, Dial, Incoming, PeerCalls, PeerLinks, PeerServing, history::History};
-use forebay_store::{Catalog, CatalogImage, CatalogNode, ImageVersions, NodeReport};
+use forebay_store::{Catalog, CatalogNode, ImageVersions, NodeReport};
 use forebay_types::{Clock, ClusterId, Incarnation, SystemClock};
 use tokio::sync::{Notify, watch};
 
@@ -172,7 +172,7 @@ impl Joining {
 
     /// The versions of the image with which the node begins, if the catalog is away.
     pub fn image(&self) -> Option<ImageVersions> {
-        self.begun.image.as_ref().map(CatalogImage::versions)
+        self.begun.image()
     }
 
     /// Serves other nodes, and joins the cluster.
@@ -204,7 +204,7 @@ impl Joining {
             traces,
         };
         let peers = incoming.map(|incoming| forebay_peers::serve(incoming, credentials, calls));
-        let Begun { catalog, copy, image, .. } = begun;
+        let Begun { catalog, copy, tokens, .. } = begun;
         let tasks = Arc::new(());
         let membership = Membership {
             catalog,
@@ -218,6 +218,6 @@ impl Joining {
             policies_told,
             followed,
         };
-        Ok(Member { cluster: Some(membership.start(copy, image.is_some()).await?), peers })
+        Ok(Member { cluster: Some(membership.start(copy, tokens.is_some()).await?), peers })
     }
 }

@@ -69,3 +69,25 @@ impl CatalogImage {
         ImageVersions { cluster: *cluster, rows: *versions, tokens: self.tokens.version }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_follows_unless_something_is_older_or_the_cluster_another() {
+        let rows = Versions { shards: 5, nodes: 5, assignment: 5, policies: 5 };
+        let kept = ImageVersions { cluster: ClusterId([1; 16]), rows, tokens: 5 };
+        let later = Versions { policies: 6, ..rows };
+        assert!(kept.follows(&kept) && ImageVersions { rows: later, tokens: 6, ..kept }.follows(&kept));
+        let older = [
+            Versions { shards: 4, ..rows },
+            Versions { nodes: 4, ..rows },
+            Versions { assignment: 4, ..rows },
+            Versions { policies: 4, ..rows },
+        ];
+        assert!(older.iter().all(|older| !ImageVersions { rows: *older, ..kept }.follows(&kept)));
+        assert!(!ImageVersions { tokens: 4, ..kept }.follows(&kept));
+        assert!(!ImageVersions { cluster: ClusterId([2; 16]), ..kept }.follows(&kept));
+    }
+}

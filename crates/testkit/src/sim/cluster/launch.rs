@@ -126,7 +126,7 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
         policies_told: watch::Sender::default(),
         followed,
     };
-    let is_away = begun.image.is_some();
+    let is_away = begun.tokens.is_some();
     world.cluster().coverage().starts_without_catalog += u64::from(is_away);
     match membership.start(begun.copy, is_away).await {
         Ok(task) => {
