@@ -34,6 +34,8 @@ const BACKLOG_ITEMS_MAX: u64 = 1_500;
 const REPEATED_WITHIN: Duration = Duration::from_secs(240);
 /// Most calls that a producer remembers to repeat them.
 const PAST_CALLS_MAX: usize = 300;
+/// Most calls of unknown outcome that a producer sets aside: it begins no other then.
+const UNKNOWN_CALLS_MAX: usize = 20;
 /// A deadline that loses answers.
 const BRIEF_DEADLINE_MS: std::ops::Range<u64> = 2..20;
 /// Pause of a worker after a call that failed, or while it has nothing to do.
@@ -84,6 +86,7 @@ impl Load {
                 numbers: numbers.clone(),
                 repeats,
                 past: VecDeque::new(),
+                unknown: VecDeque::new(),
             };
             if index < PRODUCERS {
                 load.workers.spawn(worker.produce());
@@ -119,6 +122,8 @@ struct Worker {
     repeats: bool,
     /// Calls that may be repeated.
     past: VecDeque<PastCall>,
+    /// Calls of unknown outcome, to be repeated until it is known.
+    unknown: VecDeque<PastCall>,
 }
 
 impl Worker {
@@ -140,19 +145,30 @@ impl Worker {
                 sleep(IDLE_DELAY).await;
                 continue;
             }
-            let call = self.call();
-            loop {
-                let worst = self.send(&call).await;
-                if worst != WorstOutcome::Done {
-                    sleep(IDLE_DELAY).await;
-                }
-                if worst != WorstOutcome::Unknown || !call.is_repeatable() || !self.is_running() {
-                    break;
-                }
+            let call = self.next_call();
+            let worst = self.send(&call).await;
+            if worst != WorstOutcome::Done {
+                sleep(IDLE_DELAY).await;
             }
-            if self.repeats {
+            if worst == WorstOutcome::Unknown && call.is_repeatable() {
+                self.unknown.push_back(call);
+            } else if self.repeats {
                 self.repeat_some(call).await;
             }
+        }
+    }
+
+    /// A new call, or one of unknown outcome again. The shard of such a call may be away for long, and a
+    /// producer that waited for it would leave the other shards without load.
+    fn next_call(&mut self) -> PastCall {
+        let again = match self.unknown.len() {
+            0 => false,
+            UNKNOWN_CALLS_MAX.. => true,
+            _ => self.random.random_bool(0.5),
+        };
+        match again.then(|| self.unknown.pop_front()).flatten() {
+            Some(call) => call,
+            None => self.call(),
         }
     }
 
