@@ -116,9 +116,16 @@ impl Cluster {
         copy
     }
 
-    /// Starts node number `node`, which is refused. Returns what it says.
+    /// Node number `node` lists a shard at another URL from its next start on.
+    pub fn list_elsewhere(&self, node: usize, from: &str, to: &str) {
+        let text = fs::read_to_string(self.config(node)).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(self.config(node), text.replace(from, to)).unwrap();
+    }
+
+    /// Starts node number `node`, which is refused. Returns its log.
     pub async fn refused(&self, node: usize) -> String {
-        Node::refused(&self.arguments(node)).await
+        Node::refused_with_log(&self.arguments(node), &self.log(node)).await
     }
 
     fn config(&self, node: usize) -> String {

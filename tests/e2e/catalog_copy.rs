@@ -92,6 +92,8 @@ async fn the_only_node_starts_without_its_catalog() {
     fs::remove_file(&file).unwrap();
     // One that is gone is written again.
     holds(&file, PAUSED).await;
+    let metric = "\nforebay_catalog_copy_timestamp_seconds 1";
+    until("no time of the copy", async || node.fetch("/metrics").await.1.contains(metric)).await;
     node.kill9().await;
     way.refuse();
 
@@ -135,11 +137,35 @@ async fn a_second_only_node_gives_way_once_the_catalog_answers() {
     way.pass();
     holds(&cluster.log(1), "serves these shards, and a node without node.advertise is the only one").await;
     assert_eq!(second.get("/readyz").await, 503);
+    let (page, why) = (second.fetch("/status.json").await.1, "serves these shards, and a node without");
+    assert!(page.contains(why) && !page.contains("does not answer"), "{page}");
     assert_eq!((take(&first, OTHER).await, first.get("/readyz").await), (1, 200));
     first.kill9().await;
     second.wait_for_readyz(200).await;
     store(&second).await;
     assert!(second.terminate().await.0.success());
+}
+
+/// The copy is of before a shard was moved, which `forebay migrate` can't say while the catalog is away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_that_has_a_shard_elsewhere_is_not_used() {
+    let server = servers::shared(Kind::MariaDb).await;
+    let (shard, catalog) = (server.fresh_url().await, server.fresh_url().await);
+    let cluster = Cluster::on(Backend::Server(Kind::MariaDb), std::slice::from_ref(&shard), 1).await;
+    let (way, elsewhere) = (Proxy::of_url(&catalog).await, Proxy::of_url(&shard).await);
+    cluster.set_catalog(0, &way.through(&catalog)).await;
+    let file = cluster.keep_copy(0);
+    let node = cluster.start(0).await;
+    holds(&file, "shards").await;
+    node.kill9().await;
+    cluster.list_elsewhere(0, &shard, &elsewhere.through(&shard));
+    way.refuse();
+    let catalog_returns = async {
+        holds(&cluster.log(0), "can't be used: it has shard 1 elsewhere than it is listed").await;
+        way.pass();
+    };
+    let (said, ()) = tokio::join!(cluster.refused(0), catalog_returns);
+    assert!(said.contains("run `forebay migrate`"), "{said}");
 }
 
 /// A pause that was made while the node was away is known to the others. Where nobody can be asked, it waits.

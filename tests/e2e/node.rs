@@ -183,12 +183,17 @@ impl Node {
 
     /// Runs a verb of `forebay` that is refused. Returns its stderr.
     pub async fn refused(arguments: &[String]) -> String {
-        let mut command = Command::new(program());
-        command.args(arguments).stdin(Stdio::null());
-        let output = tokio::task::spawn_blocking(move || command.output());
-        let output = tokio::time::timeout(EXIT_TIMEOUT, output).await.unwrap().unwrap().unwrap();
-        assert!(!output.status.success(), "forebay {arguments:?} was not refused");
-        String::from_utf8_lossy(&output.stderr).into_owned()
+        let log = tempfile::NamedTempFile::new().unwrap();
+        Self::refused_with_log(arguments, log.path()).await
+    }
+
+    /// The same with its stderr in a file meanwhile.
+    pub async fn refused_with_log(arguments: &[String], log: &Path) -> String {
+        let mut child = spawn(Command::new(program()).args(arguments), log);
+        let ended = tokio::task::spawn_blocking(move || child.wait());
+        let status = tokio::time::timeout(EXIT_TIMEOUT, ended).await.unwrap().unwrap().unwrap();
+        assert!(!status.success(), "forebay {arguments:?} was not refused");
+        fs::read_to_string(log).unwrap()
     }
 
     /// A connection that is opened on first use, and reopened after it broke.

@@ -326,10 +326,11 @@ impl Member {
     }
 
     pub(crate) fn catalog_fails(&mut self, error: &StoreError) {
+        let why = format!("the catalog does not answer: {error}");
         if self.said.catalog.is_empty() {
-            tracing::warn!(%error, "the catalog does not answer: {error}; going on with what is known");
+            tracing::warn!(%error, "{why}; going on with what is known");
         }
-        self.said.catalog = error.to_string();
+        self.said.catalog = why;
     }
 
     /// Tells the engine its duties. A shard that it owns stays its own until its next owner is ready.

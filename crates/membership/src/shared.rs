@@ -11,7 +11,8 @@ pub struct ClusterState {
     pub nodes: Vec<NodeState>,
     /// The shards, by number.
     pub shards: Vec<ShardHome>,
-    /// Why the catalog can't be used, if it can't. The node goes on with what it knew.
+    /// Why the catalog is not followed, if it is not: it does not answer, or another node excludes this one.
+    /// The node goes on with what it knew.
     pub catalog_trouble: String,
 }
 

@@ -40,7 +40,7 @@ impl Condition {
             ));
         }
         if !cluster.catalog_trouble.is_empty() {
-            problems.push(format!("the catalog does not answer: {}", cluster.catalog_trouble));
+            problems.push(cluster.catalog_trouble.clone());
         }
         let unreached = cluster.nodes.iter().filter(|node| node.live && !node.reached);
         problems.extend(unreached.map(|node| format!("node {} does not answer this one", node.name)));

@@ -24,6 +24,7 @@ use futures_util::{FutureExt as _, future::join_all};
 use super::{
     catalog::open_catalog,
     copy_file::{CopyError, CopyFile, decode},
+    migrate::misplaced,
 };
 use crate::shards::mysql_options;
 
@@ -39,7 +40,7 @@ pub async fn begin(config: &Config, tls: Option<Arc<Live<PeerTls>>>) -> Result<B
 async fn image(config: &Config, tls: Option<Arc<Live<PeerTls>>>, said: &AtomicBool) -> Option<CatalogImage> {
     let file = CopyFile::of(config)?;
     let found = match file.read() {
-        Ok((own, at)) if config.is_alone() => Ok(own).inspect(|_| say_age(at)),
+        Ok((own, at)) if config.is_alone() => in_place(config, own).inspect(|_| say_age(at)),
         Ok((own, _)) => match newest(config, own, tls).await {
             Some(image) => file.write(&image).map(|()| image).map_err(CopyError::File),
             None => {
@@ -57,6 +58,15 @@ async fn image(config: &Config, tls: Option<Arc<Live<PeerTls>>>, said: &AtomicBo
         tracing::error!("the copy of the catalog (catalog.copy_file) can't be used: {error}");
     }
     found.ok()
+}
+
+/// The copy of the only node, if its shards are where they are listed. `forebay migrate` may have moved some
+/// since, and it can't be run now.
+fn in_place(config: &Config, own: CatalogImage) -> Result<CatalogImage, CopyError> {
+    match misplaced(config, own.changes.shards.as_deref().unwrap_or_default()).first() {
+        Some(elsewhere) => Err(CopyError::Misplaced(elsewhere.shard)),
+        None => Ok(own),
+    }
 }
 
 fn say_age(at: SystemTime) {

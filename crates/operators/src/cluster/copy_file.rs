@@ -17,7 +17,7 @@ use std::{
 
 use forebay_config::Config;
 use forebay_store::{Catalog, CatalogImage, ImageVersions, StoreError};
-use forebay_types::Clock;
+use forebay_types::{Clock, ShardId};
 use serde::{Deserialize, Serialize};
 
 use super::catalog::open_catalog;
@@ -117,6 +117,7 @@ impl CopyFile {
             None => fs::File::open(&file.0)?.set_modified(now),
         });
         written.await.unwrap_or_else(|panic| Err(io::Error::other(panic)))?;
+        metrics::gauge!("forebay_catalog_copy_timestamp_seconds").set(micros as f64 / 1e6);
         Ok(versions)
     }
 
@@ -176,6 +177,9 @@ pub enum CopyError {
     /// The file holds something else.
     #[error("it is no copy of a catalog: {0}")]
     Content(#[from] serde_json::Error),
+    /// A shard has been moved since.
+    #[error("it has shard {0} elsewhere than it is listed")]
+    Misplaced(ShardId),
     /// A later program has written it.
     #[error("it is of format {0}, and this program reads up to {FORMAT}")]
     Format(u32),

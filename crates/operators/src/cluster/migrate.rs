@@ -105,7 +105,7 @@ async fn check_places(
 )]
 pub struct Misplaced {
     /// The shard.
-    shard: ShardId,
+    pub(super) shard: ShardId,
     /// Where it is listed.
     listed: String,
     /// Where the catalog has it, if it does.

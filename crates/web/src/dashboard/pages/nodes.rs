@@ -38,7 +38,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         h1 { "Nodes" }
         @if !status.cluster.catalog_trouble.is_empty() {
             p.bad role="alert" {
-                "The catalog does not answer, so this may be old: " (status.cluster.catalog_trouble)
+                "This may be old: " (status.cluster.catalog_trouble)
             }
         }
         @if answer.nodes.is_empty() {

@@ -53,7 +53,19 @@ pub const NODES: &[Metric] = &[
         &[("peer", PEERS)],
         "1 if another node of the cluster lives and answers this one, 0 if not",
     ),
-    metric(Kind::Gauge, "forebay_catalog_answers", &[], "1 if the catalog answers this node"),
+    metric(
+        Kind::Gauge,
+        "forebay_catalog_answers",
+        &[],
+        "1 if the catalog answers this node and no other node excludes it",
+    ),
+    metric(
+        Kind::Gauge,
+        "forebay_catalog_copy_timestamp_seconds",
+        &[],
+        "When the node last found its copy of the catalog (catalog.copy_file) to be as that is, in Unix time. \
+         Absent without one",
+    ),
     metric(
         Kind::Counter,
         "forebay_forwarded_calls_total",
