@@ -11,6 +11,8 @@ mod cli;
 mod client_load;
 mod cluster;
 mod collector;
+#[cfg(feature = "containers")]
+mod compose;
 mod drain;
 mod grafana;
 mod history;
