@@ -15,7 +15,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use crate::{
-    history::{Call, Event, History, Outcome, Settled, Verb},
+    history::{Call, Event, History, Outcome, SettlementEnd, Verb},
     load::topics,
     rpc::{NAMESPACE, payload, read_payload},
 };
@@ -218,7 +218,7 @@ impl Worker {
         let results = self.noted(&format!("{verb:?}"), results).unwrap_or_default();
         for (receipt, result) in receipts.iter().cloned().zip(results) {
             if self.noted(&format!("an item of {verb:?}"), result).is_some() {
-                self.history.record(Event::Settle { call, verb, receipt, settled: Settled::Ok });
+                self.history.record(Event::Settle { call, verb, receipt, settled: SettlementEnd::Ok });
             }
         }
     }

@@ -112,9 +112,9 @@ impl Collector {
     }
 
     /// The spans of calls, as soon as there are so many.
-    pub async fn calls(&self, count: usize) -> Vec<Seen> {
+    pub async fn calls(&self, count: usize) -> Vec<ReceivedSpan> {
         let calls = |all: &[ResourceSpans]| {
-            let is_call = |seen: &Seen| seen.span.kind() == SpanKind::Server;
+            let is_call = |seen: &ReceivedSpan| seen.span.kind() == SpanKind::Server;
             seen(all).into_iter().filter(is_call).collect::<Vec<_>>()
         };
         let mut spans = self.spans.subscribe();
@@ -126,9 +126,9 @@ impl Collector {
     }
 
     /// The spans below that of a call, which have arrived before it.
-    pub fn below(&self, call: &Seen) -> Vec<Seen> {
+    pub fn below(&self, call: &ReceivedSpan) -> Vec<ReceivedSpan> {
         let [trace, own, _] = call.ids();
-        let is_below = |seen: &Seen| {
+        let is_below = |seen: &ReceivedSpan| {
             let [of, _, above] = seen.ids();
             (of, above) == (trace.clone(), own.clone())
         };
@@ -152,14 +152,14 @@ pub type Attributes = Vec<(String, String)>;
 
 /// A span, and who sent it.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ReceivedSpan {
     /// The sender's attributes.
     pub sender: Attributes,
     /// Itself.
     pub span: Span,
 }
 
-impl Seen {
+impl ReceivedSpan {
     /// Its attributes, by their names.
     pub fn attributes(&self) -> Attributes {
         texts(&self.span.attributes)
@@ -177,11 +177,11 @@ impl Seen {
     }
 }
 
-fn seen(all: &[ResourceSpans]) -> Vec<Seen> {
+fn seen(all: &[ResourceSpans]) -> Vec<ReceivedSpan> {
     let of = |sent: &ResourceSpans| {
         let sender = texts(&sent.resource.as_ref().unwrap().attributes);
         let spans = sent.scope_spans.iter().flat_map(|scope| scope.spans.clone());
-        spans.map(|span| Seen { sender: sender.clone(), span }).collect::<Vec<_>>()
+        spans.map(|span| ReceivedSpan { sender: sender.clone(), span }).collect::<Vec<_>>()
     };
     all.iter().flat_map(of).collect()
 }

@@ -11,7 +11,7 @@ use tonic::{Code, transport::Channel};
 
 use crate::{
     check::check,
-    history::{Counts, Event, History, Outcome, Settled, Verb},
+    history::{Counts, Event, History, Outcome, SettlementEnd, Verb},
     load::{LEASE, topics},
     rpc::Rpc,
 };
@@ -105,8 +105,12 @@ fn open(events: &[Event]) -> usize {
         }
     }
     for event in events {
-        if let Event::Settle { verb: Verb::Ack, receipt, settled: Settled::Ok | Settled::Unknown(_), .. } =
-            event
+        if let Event::Settle {
+            verb: Verb::Ack,
+            receipt,
+            settled: SettlementEnd::Ok | SettlementEnd::Unknown(_),
+            ..
+        } = event
             && let Some(id) = by_receipt.get(receipt.as_str())
         {
             open.remove(id);

@@ -38,7 +38,7 @@ pub enum Verb {
 
 /// How a settlement ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Settled {
+pub enum SettlementEnd {
     Ok,
     /// `LEASE_LOST`, with where the item is.
     Lost(String),
@@ -68,7 +68,7 @@ pub enum Event {
         call: Call,
         verb: Verb,
         receipt: String,
-        settled: Settled,
+        settled: SettlementEnd,
     },
 }
 
@@ -124,12 +124,14 @@ impl History {
                 counts.delivered += 1;
                 counts.redelivered += u64::from(*attempt > 1);
             }
-            Event::Settle { settled: Settled::Ok, verb, .. } => counts.acked += u64::from(*verb == Verb::Ack),
-            Event::Settle { settled: Settled::Lost(_), .. } => counts.lost += 1,
+            Event::Settle { settled: SettlementEnd::Ok, verb, .. } => {
+                counts.acked += u64::from(*verb == Verb::Ack)
+            }
+            Event::Settle { settled: SettlementEnd::Lost(_), .. } => counts.lost += 1,
             Event::Enqueue { outcome: Outcome::Unknown(_), .. }
-            | Event::Settle { settled: Settled::Unknown(_), .. } => counts.unknown += 1,
+            | Event::Settle { settled: SettlementEnd::Unknown(_), .. } => counts.unknown += 1,
             Event::Enqueue { outcome: Outcome::Failed(_), .. }
-            | Event::Settle { settled: Settled::Failed(_), .. } => counts.failed += 1,
+            | Event::Settle { settled: SettlementEnd::Failed(_), .. } => counts.failed += 1,
         });
         self.lock().push(event);
     }
@@ -163,7 +165,7 @@ impl History {
         let mut seen = HashSet::new();
         let reasons = events.iter().rev().filter_map(|event| match event {
             Event::Enqueue { outcome: Outcome::Failed(why) | Outcome::Unknown(why), .. }
-            | Event::Settle { settled: Settled::Failed(why) | Settled::Unknown(why), .. } => {
+            | Event::Settle { settled: SettlementEnd::Failed(why) | SettlementEnd::Unknown(why), .. } => {
                 Some(why.as_str())
             }
             _ => None,

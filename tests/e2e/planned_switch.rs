@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_proto::v1::EnqueueItem;
-use forebay_testkit::servers::{Kind, Replicated};
+use forebay_testkit::servers::{Kind, ReplicatedPair};
 use tokio::time::Instant;
 use tonic::transport::Channel;
 
@@ -23,7 +23,7 @@ const SERVED_WITHIN: Duration = Duration::from_secs(5);
 const KEYS: u64 = 9;
 
 async fn nothing_is_lost(kind: Kind) {
-    let servers = Replicated::start(kind).await;
+    let servers = ReplicatedPair::start(kind).await;
     let urls = [servers.fresh_url().await, servers.fresh_url().await];
     let cluster = Cluster::on(Backend::Server(kind), &urls, 1).await;
     let history = Arc::new(History::new());

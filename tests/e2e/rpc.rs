@@ -10,7 +10,7 @@ use forebay_proto::v1::{
 use tonic::{Code, Request, transport::Channel};
 use tonic_types::{RpcStatusExt as _, StatusExt as _};
 
-use crate::history::{Call, Event, History, Outcome, Settled, Verb};
+use crate::history::{Call, Event, History, Outcome, SettlementEnd, Verb};
 
 /// The namespace of all items.
 pub const NAMESPACE: &str = "e2e";
@@ -117,7 +117,7 @@ impl<'a> Rpc<'a> {
     }
 
     /// Applies `verb` to each of these receipts. Returns each result.
-    pub async fn settle(&mut self, verb: Verb, receipts: &[String]) -> Vec<Settled> {
+    pub async fn settle(&mut self, verb: Verb, receipts: &[String]) -> Vec<SettlementEnd> {
         let namespace = NAMESPACE.to_owned();
         let receipts_owned = receipts.iter().cloned();
         let began = self.history.now();
@@ -144,12 +144,12 @@ impl<'a> Rpc<'a> {
             }
         };
         let call = self.since(began);
-        let settled: Vec<Settled> = match answer {
+        let settled: Vec<SettlementEnd> = match answer {
             Ok(errors) => {
                 let errors: Vec<Option<forebay_proto::Status>> = errors;
                 assert_eq!(errors.len(), receipts.len(), "one answer a member");
                 let settled = errors.iter().map(|error| match error {
-                    None => Settled::Ok,
+                    None => SettlementEnd::Ok,
                     Some(error) => not_settled(Refusal::of_member(error)),
                 });
                 settled.collect()
@@ -234,11 +234,11 @@ fn refused(refusal: Refusal) -> Outcome<String> {
     }
 }
 
-fn not_settled(refusal: Refusal) -> Settled {
+fn not_settled(refusal: Refusal) -> SettlementEnd {
     match refusal.fate {
-        Some(fate) if refusal.reason == "LEASE_LOST" => Settled::Lost(fate),
-        _ if refusal.maybe_done => Settled::Unknown(refusal.description),
-        _ => Settled::Failed(refusal.description),
+        Some(fate) if refusal.reason == "LEASE_LOST" => SettlementEnd::Lost(fate),
+        _ if refusal.maybe_done => SettlementEnd::Unknown(refusal.description),
+        _ => SettlementEnd::Failed(refusal.description),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{identity::Identity, needs::Needs, scope::Scope};
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Denied {
+pub enum Denial {
     /// No rights in this namespace.
     WrongNamespace,
     /// Some rights in this namespace, but not this one.
@@ -17,11 +17,11 @@ pub enum Denied {
 }
 
 /// Decides. `namespace`: what the request names; empty if it names none.
-pub fn decide(identity: &Identity, needs: Needs, namespace: &str) -> Result<(), Denied> {
+pub fn decide(identity: &Identity, needs: Needs, namespace: &str) -> Result<(), Denial> {
     match needs {
         Needs::Nothing | Needs::Credential => Ok(()),
         Needs::Everywhere(scope) if identity.may_everywhere(scope) => Ok(()),
-        Needs::Everywhere(scope) => Err(Denied::ScopeMissingEverywhere(scope)),
+        Needs::Everywhere(scope) => Err(Denial::ScopeMissingEverywhere(scope)),
         Needs::InNamespaces(scope) if namespace == ALL_NAMESPACES => {
             decide(identity, Needs::Everywhere(scope), "")
         }
@@ -29,8 +29,8 @@ pub fn decide(identity: &Identity, needs: Needs, namespace: &str) -> Result<(), 
         Needs::InNamespace(scope) if identity.may(scope, namespace) => Ok(()),
         Needs::InNamespace(scope) => {
             match identity.grants.iter().any(|grant| grant.namespaces.has(namespace)) {
-                true => Err(Denied::ScopeMissing(scope)),
-                false => Err(Denied::WrongNamespace),
+                true => Err(Denial::ScopeMissing(scope)),
+                false => Err(Denial::WrongNamespace),
             }
         }
     }
@@ -52,13 +52,13 @@ mod tests {
         let tenant = holder(&["a:produce", "team-*:produce,observe"]);
         for (namespace, needs, expected) in [
             ("a", Needs::InNamespace(produce), Ok(())),
-            ("a", Needs::InNamespace(observe), Err(Denied::ScopeMissing(observe))),
+            ("a", Needs::InNamespace(observe), Err(Denial::ScopeMissing(observe))),
             ("team-x", Needs::InNamespace(observe), Ok(())),
-            ("b", Needs::InNamespace(produce), Err(Denied::WrongNamespace)),
-            ("", Needs::InNamespace(produce), Err(Denied::WrongNamespace)),
-            ("-", Needs::InNamespace(produce), Err(Denied::WrongNamespace)),
-            ("", Needs::Everywhere(observe), Err(Denied::ScopeMissingEverywhere(observe))),
-            ("a", Needs::Everywhere(produce), Err(Denied::ScopeMissingEverywhere(produce))),
+            ("b", Needs::InNamespace(produce), Err(Denial::WrongNamespace)),
+            ("", Needs::InNamespace(produce), Err(Denial::WrongNamespace)),
+            ("-", Needs::InNamespace(produce), Err(Denial::WrongNamespace)),
+            ("", Needs::Everywhere(observe), Err(Denial::ScopeMissingEverywhere(observe))),
+            ("a", Needs::Everywhere(produce), Err(Denial::ScopeMissingEverywhere(produce))),
             ("", Needs::Credential, Ok(())),
             ("", Needs::Nothing, Ok(())),
         ] {
@@ -67,21 +67,21 @@ mod tests {
         let operator = holder(&["*:observe"]);
         assert_eq!(decide(&operator, Needs::Everywhere(observe), ""), Ok(()));
         assert_eq!(decide(&operator, Needs::InNamespace(observe), "-"), Ok(()));
-        let missing = Err(Denied::ScopeMissing(produce));
+        let missing = Err(Denial::ScopeMissing(produce));
         assert_eq!(decide(&operator, Needs::InNamespace(produce), "a"), missing);
         for scope in Scope::ALL {
             assert_eq!(decide(&Identity::anyone(), Needs::Everywhere(scope), ""), Ok(()));
         }
-        assert_eq!(decide(&holder(&[]), Needs::InNamespace(produce), "a"), Err(Denied::WrongNamespace));
+        assert_eq!(decide(&holder(&[]), Needs::InNamespace(produce), "a"), Err(Denial::WrongNamespace));
     }
 
     #[test]
     fn all_namespaces_take_a_right_in_all_of_them() {
         let needs = Needs::InNamespaces(Scope::Observe);
-        let refused = Err(Denied::ScopeMissingEverywhere(Scope::Observe));
+        let refused = Err(Denial::ScopeMissingEverywhere(Scope::Observe));
         assert_eq!(decide(&holder(&["*:observe"]), needs, "-"), Ok(()));
         assert_eq!(decide(&holder(&["-*:observe", "team-*:observe"]), needs, "-"), refused);
         assert_eq!(decide(&holder(&["team-*:observe"]), needs, "team-a"), Ok(()));
-        assert_eq!(decide(&holder(&["team-*:observe"]), needs, "a"), Err(Denied::WrongNamespace));
+        assert_eq!(decide(&holder(&["team-*:observe"]), needs, "a"), Err(Denial::WrongNamespace));
     }
 }

@@ -16,7 +16,7 @@ mod tokens_file;
 mod toml_error;
 
 pub use credential::Credential;
-pub use decide::{Denied, decide};
+pub use decide::{Denial, decide};
 pub use grant::{Grant, GrantError, Namespaces};
 pub use identity::{Identity, Kind};
 pub use needs::{
@@ -25,7 +25,7 @@ pub use needs::{
 pub use rotate::rotate;
 pub use scope::{Scope, Scopes};
 pub use secret_hash::SecretHash;
-pub use table::{Failed, Record, Table};
+pub use table::{AuthFailure, Record, Table};
 pub use token::{ID_BYTES, RANDOM_BYTES, SECRET_BYTES, Token, TokenId};
 pub use tokens_file::{TokensFileError, append, parse, revoke};
 pub use toml_error::{toml_error, toml_message};

@@ -74,7 +74,7 @@ fn edited(text: &str, id: &TokenId, rotated: &Record) -> String {
 mod tests {
     use super::*;
     use crate::{
-        table::Failed,
+        table::AuthFailure,
         token::{RANDOM_BYTES, SECRET_BYTES, Token},
         tokens_file::append,
         {Credential, Table},
@@ -115,7 +115,7 @@ mod tests {
         let over = at(1_000 + 86_400);
         assert_eq!(ask(&old, at(1_001)), Ok(Some(over)), "its holder is told when it ends");
         assert_eq!(ask(&new, at(1_001)), Ok(None));
-        assert_eq!(ask(&old, over), Err(Failed::Ended));
+        assert_eq!(ask(&old, over), Err(AuthFailure::Ended));
         assert_eq!(ask(&new, over), Ok(None));
         assert_eq!(table.hash(old.id(), at(1_001)), Some(new.hash()));
 

@@ -42,7 +42,7 @@ pub struct Record {
 
 /// Why a credential is not accepted. Callers learn only that it is not; this is for operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failed {
+pub enum AuthFailure {
     /// No token has this id, or no certificate this name.
     Unknown,
     /// The token has another secret.
@@ -53,7 +53,7 @@ pub enum Failed {
     Revoked,
 }
 
-impl Failed {
+impl AuthFailure {
     /// In the words of the metric.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -134,12 +134,16 @@ impl Table {
     }
 
     /// Whose a credential is. For tokens that are unknown, wrong, ended and revoked the same is done.
-    pub fn authenticate(&self, credential: &Credential, now: Timestamp) -> Result<Arc<Identity>, Failed> {
+    pub fn authenticate(
+        &self,
+        credential: &Credential,
+        now: Timestamp,
+    ) -> Result<Arc<Identity>, AuthFailure> {
         match credential {
             Credential::Certificate { name, ends } => {
-                let holder = self.certificates.get(name).ok_or(Failed::Unknown)?;
+                let holder = self.certificates.get(name).ok_or(AuthFailure::Unknown)?;
                 match *ends <= now {
-                    true => Err(Failed::Ended),
+                    true => Err(AuthFailure::Ended),
                     false => Ok(Arc::new(Identity { ends: Some(*ends), ..Identity::clone(holder) })),
                 }
             }
@@ -148,12 +152,12 @@ impl Table {
                     // As much work as for one that is known.
                     let (newest, older) = (SecretHash::NONE.matches(hash), SecretHash::NONE.matches(hash));
                     let _ = bool::from(newest | older);
-                    return Err(Failed::Unknown);
+                    return Err(AuthFailure::Unknown);
                 };
-                let holder = entry.holder(hash).ok_or(Failed::Wrong)?;
+                let holder = entry.holder(hash).ok_or(AuthFailure::Wrong)?;
                 match (entry.record.revoked, holder.ends) {
-                    (true, _) => Err(Failed::Revoked),
-                    (_, Some(ends)) if ends <= now => Err(Failed::Ended),
+                    (true, _) => Err(AuthFailure::Revoked),
+                    (_, Some(ends)) if ends <= now => Err(AuthFailure::Ended),
                     _ => Ok(holder.clone()),
                 }
             }
@@ -242,12 +246,12 @@ mod tests {
         let ask = |token: &Token, now| table.authenticate(&shown(token), now);
         let identity = ask(&good, NOW).unwrap();
         assert_eq!((identity.kind, &*identity.name, &*identity.id), (Kind::Token, "n", good.id().as_str()));
-        assert_eq!(ask(&other, NOW), Err(Failed::Unknown));
-        assert_eq!(ask(&ending, NOW), Err(Failed::Ended));
+        assert_eq!(ask(&other, NOW), Err(AuthFailure::Unknown));
+        assert_eq!(ask(&ending, NOW), Err(AuthFailure::Ended));
         assert!(ask(&ending, Timestamp::from_micros(999_999)).is_ok());
-        assert_eq!(ask(&revoked, NOW), Err(Failed::Revoked));
+        assert_eq!(ask(&revoked, NOW), Err(AuthFailure::Revoked));
         let wrong = Credential::Token { id: good.id().clone(), hash: other.hash() };
-        assert_eq!(table.authenticate(&wrong, NOW), Err(Failed::Wrong));
+        assert_eq!(table.authenticate(&wrong, NOW), Err(AuthFailure::Wrong));
         assert!(table.hash(good.id(), NOW).is_some());
         assert_eq!((table.hash(ending.id(), NOW), table.hash(revoked.id(), NOW)), (None, None));
     }
@@ -265,7 +269,7 @@ mod tests {
     #[test]
     fn the_dummy_of_an_unknown_token_opens_nothing() {
         let none = Credential::Token { id: token(1).id().clone(), hash: SecretHash::NONE };
-        assert_eq!(Table::default().authenticate(&none, NOW), Err(Failed::Unknown));
+        assert_eq!(Table::default().authenticate(&none, NOW), Err(AuthFailure::Unknown));
     }
 
     #[test]
@@ -288,13 +292,13 @@ mod tests {
         };
         let of = |token: &Token, hash| Credential::Token { id: token.id().clone(), hash };
         for (credential, failed) in [
-            (shown(&other), Failed::Unknown),
-            (of(&good, other.hash()), Failed::Wrong),
-            (of(&old, good.hash()), Failed::Wrong),
-            (shown(&old), Failed::Ended),
-            (shown(&ending), Failed::Ended),
-            (of(&ending, other.hash()), Failed::Wrong),
-            (shown(&revoked), Failed::Revoked),
+            (shown(&other), AuthFailure::Unknown),
+            (of(&good, other.hash()), AuthFailure::Wrong),
+            (of(&old, good.hash()), AuthFailure::Wrong),
+            (shown(&old), AuthFailure::Ended),
+            (shown(&ending), AuthFailure::Ended),
+            (of(&ending, other.hash()), AuthFailure::Wrong),
+            (shown(&revoked), AuthFailure::Revoked),
         ] {
             assert_eq!(work(&credential), (failed, 2));
         }
@@ -320,7 +324,7 @@ mod tests {
         };
         assert_eq!(ask("spiffe://prod/worker").unwrap().kind, Kind::Certificate);
         for name in ["spiffe://prod/Worker", "spiffe://prod/worker/", ""] {
-            assert_eq!(ask(name), Err(Failed::Unknown));
+            assert_eq!(ask(name), Err(AuthFailure::Unknown));
         }
     }
 
@@ -331,6 +335,6 @@ mod tests {
             |ends| table.authenticate(&Credential::Certificate { name: "worker".to_owned(), ends }, NOW);
         let later = Timestamp::from_micros(NOW.as_micros() + 1);
         assert_eq!(ask(later).unwrap().ends, Some(later));
-        assert_eq!(ask(NOW), Err(Failed::Ended));
+        assert_eq!(ask(NOW), Err(AuthFailure::Ended));
     }
 }

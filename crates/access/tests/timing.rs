@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use forebay_access::{Credential, Failed, RANDOM_BYTES, Record, SECRET_BYTES, Table, Token, TokenId};
+use forebay_access::{AuthFailure, Credential, RANDOM_BYTES, Record, SECRET_BYTES, Table, Token, TokenId};
 use forebay_types::Timestamp;
 
 const NOW: Timestamp = Timestamp::from_micros(1_000_000);
@@ -86,7 +86,7 @@ fn unknown_wrong_ended_and_revoked_take_the_same_time() {
         table.authenticate(&credential, NOW).map(drop)
     };
     let texts = [unknown, wrong, ended, revoked].map(|token| token.reveal());
-    let expected = [Failed::Unknown, Failed::Wrong, Failed::Ended, Failed::Revoked];
+    let expected = [AuthFailure::Unknown, AuthFailure::Wrong, AuthFailure::Ended, AuthFailure::Revoked];
     for (text, failed) in texts.iter().zip(expected) {
         assert_eq!(whole(text), Err(failed));
     }

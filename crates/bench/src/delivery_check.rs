@@ -12,7 +12,7 @@ use anyhow::{bail, ensure};
 
 use crate::{
     payload::{Header, Payloads},
-    system::{Delivered, Order},
+    system::{BenchDelivery, Order},
 };
 
 /// Records which items were enqueued and checks those that are delivered.
@@ -103,7 +103,7 @@ impl DeliveryCheck {
     }
 
     /// Checks one delivered item.
-    pub fn check(&self, item: &Delivered) -> anyhow::Result<Header> {
+    pub fn check(&self, item: &BenchDelivery) -> anyhow::Result<Header> {
         let header = self.payloads.check(&item.payload)?;
         let number = header.number;
         ensure!(number < self.next.load(Ordering::Relaxed), "item {number} was delivered but never enqueued");
@@ -190,9 +190,9 @@ mod tests {
         DeliveryCheck::new(Payloads::new(1, 64).unwrap())
     }
 
-    fn item(check: &DeliveryCheck, number: u64) -> Delivered {
+    fn item(check: &DeliveryCheck, number: u64) -> BenchDelivery {
         let payload = check.payloads().make(Header { number, topic: 3, priority: 1, at_us: 0 });
-        Delivered { topic: 3, payload }
+        BenchDelivery { topic: 3, payload }
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
     fn an_item_of_another_topic_is_detected() {
         let check = delivery_check();
         check.next_numbers(1);
-        let wrong = Delivered { topic: 4, ..item(&check, 0) };
+        let wrong = BenchDelivery { topic: 4, ..item(&check, 0) };
         assert!(check.check(&wrong).is_err());
     }
 

@@ -37,8 +37,11 @@ impl Client {
         for (place, endpoint) in self.endpoints.all_given().iter().cloned().enumerate() {
             // Only a channel of the caller's own has no address.
             let Some(address) = endpoint.checked_address() else { return Ok(()) };
-            let at =
-                Checked { address, tls: self.tls.clone(), deadline: began + self.config.connect_timeout };
+            let at = CheckedServer {
+                address,
+                tls: self.tls.clone(),
+                deadline: began + self.config.connect_timeout,
+            };
             checks.spawn(async move { (place, endpoint, check(&at).await) });
         }
         let mut failed = Vec::new();
@@ -62,7 +65,7 @@ impl Client {
 }
 
 /// Server that is checked.
-struct Checked {
+struct CheckedServer {
     /// Where.
     address: Address,
     /// Secures connections.
@@ -71,7 +74,7 @@ struct Checked {
     deadline: Instant,
 }
 
-async fn check(at: &Checked) -> Result<(), Error> {
+async fn check(at: &CheckedServer) -> Result<(), Error> {
     let address = &at.address;
     match first_answer(at, HTTP2).await? {
         Answer::Http1 => return Err(not_grpc(address, "HTTP/1")),
@@ -104,7 +107,7 @@ enum Answer {
 }
 
 /// Opens a connection, and secures it if it is to be.
-async fn open(at: &Checked) -> Result<Box<dyn Bytes>, Error> {
+async fn open(at: &CheckedServer) -> Result<Box<dyn Bytes>, Error> {
     let address = &at.address;
     let unreachable = |why: &str| Error::unreachable(address.host_port(), why);
     let stream = match timeout_at(at.deadline, TcpStream::connect(address.host_port())).await {
@@ -128,7 +131,7 @@ trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
 
-async fn first_answer(at: &Checked, request: &[u8]) -> Result<Answer, Error> {
+async fn first_answer(at: &CheckedServer, request: &[u8]) -> Result<Answer, Error> {
     let mut stream = open(at).await?;
     let mut start = [0; 5];
     let exchange = async {

@@ -8,7 +8,7 @@ use forebay_types::{DeliveryPolicy, Timestamp};
 
 /// A delivered item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dequeued {
+pub struct ReceivedItem {
     /// The item's id.
     pub item_id: String,
     /// Identifies this delivery. Empty for an at-most-once item, which needs no ack.
@@ -37,7 +37,7 @@ pub struct Dequeued {
     pub policy: DeliveryPolicy,
 }
 
-impl Dequeued {
+impl ReceivedItem {
     pub(crate) fn from_proto(item: v1::DequeuedItem) -> Self {
         Self {
             policy: match item.delivery_policy() {

@@ -28,18 +28,18 @@ pub use address::is_loopback;
 pub use calls::{
     active_topics::{ActiveTopic, TopicPage, TopicQuery},
     dequeue::{Demand, DequeueCall},
-    enqueue::Enqueued,
-    nack::{Nack, NackAction, Nacked},
+    enqueue::EnqueuedItem,
+    nack::{Nack, NackAction, NackOutcome},
 };
 pub use client::Client;
 pub use config::{ClientConfig, RetryPolicy};
 pub use consumer::{Consumer, ConsumerConfig, ConsumerReport, Delivery, Handler, Outcome};
-pub use dequeued::Dequeued;
+pub use dequeued::ReceivedItem;
 pub use error::Error;
 pub use forebay_proto::{AdminCall, v1};
 pub use forebay_types::{DeliveryPolicy, Fate, Reason, Side, Timestamp};
 pub use item::{NewItem, Schedule};
-pub use producer::{Pending, Producer, ProducerConfig};
+pub use producer::{EnqueueFuture, Producer, ProducerConfig};
 pub use tls::{Tls, TlsConfig, explain as explain_tls};
 pub use token::Token;
 pub use tonic::Code;

@@ -17,14 +17,14 @@ use tokio_rustls::rustls::{
 
 /// Keeps the certificate of one handshake.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct CertificateRecorder {
     /// Judges it.
     judge: Arc<WebPkiServerVerifier>,
     /// It, in DER.
     certificate: Mutex<Option<Vec<u8>>>,
 }
 
-impl Seen {
+impl CertificateRecorder {
     /// Nothing yet. `roots`: the authorities that are believed.
     pub(crate) fn new(roots: RootCertStore) -> io::Result<Self> {
         let provider = Arc::new(ring::default_provider());
@@ -38,7 +38,7 @@ impl Seen {
     }
 }
 
-impl ServerCertVerifier for Seen {
+impl ServerCertVerifier for CertificateRecorder {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -76,7 +76,7 @@ impl ServerCertVerifier for Seen {
 
 #[cfg(test)]
 mod tests {
-    use forebay_testkit::certificates::{Authority, Issued};
+    use forebay_testkit::certificates::{Authority, IssuedCertificate};
     use tokio::net::{TcpListener, TcpStream};
     use tokio_rustls::{
         TlsAcceptor,
@@ -89,7 +89,7 @@ mod tests {
     use crate::tls::{Tls, TlsConfig, explain};
 
     /// Sees, as a client that believes `authority`, a server that shows a certificate.
-    async fn seen(authority: &Authority, issued: Issued) -> (Option<Vec<u8>>, Option<String>) {
+    async fn seen(authority: &Authority, issued: IssuedCertificate) -> (Option<Vec<u8>>, Option<String>) {
         let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap();
         let config =
             ServerConfig::builder_with_provider(std::sync::Arc::new(super::ring::default_provider()))

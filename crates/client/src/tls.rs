@@ -23,7 +23,7 @@ use tokio_rustls::{
 };
 use tonic::Code;
 
-use crate::{error::Error, seen_certificate::Seen};
+use crate::{error::Error, seen_certificate::CertificateRecorder};
 
 /// Files that were read within this time are not read again.
 const READ_EVERY: Duration = Duration::from_secs(10);
@@ -203,7 +203,7 @@ impl Tls {
             let in_use = self.in_use();
             ((*in_use.settings).clone(), in_use.contents.ca.clone())
         };
-        let seen = match roots(ca.as_deref()).map_err(io::Error::other).and_then(Seen::new) {
+        let seen = match roots(ca.as_deref()).map_err(io::Error::other).and_then(CertificateRecorder::new) {
             Ok(seen) => Arc::new(seen),
             Err(error) => return (None, Err(error)),
         };

@@ -63,11 +63,11 @@ fn invalid(message: String) -> Error {
 
 /// Adds the token to each call. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Bearer(Option<Arc<Shown>>);
+pub(crate) struct Bearer(Option<Arc<TokenHeader>>);
 
 /// A token, and what calls carry of it.
 #[derive(Debug)]
-struct Shown {
+struct TokenHeader {
     /// Where it comes from.
     token: Token,
     /// The header, and when it was read.
@@ -79,7 +79,7 @@ impl Bearer {
     pub(crate) fn new(token: Option<&Token>) -> Result<Self, Error> {
         let shown = token.map(|token| {
             let header = Mutex::new((header(token)?, Instant::now()));
-            Ok(Arc::new(Shown { token: token.clone(), header }))
+            Ok(Arc::new(TokenHeader { token: token.clone(), header }))
         });
         shown.transpose().map(Self)
     }
@@ -106,7 +106,7 @@ impl Interceptor for Bearer {
     }
 }
 
-impl Shown {
+impl TokenHeader {
     fn current(&self) -> MetadataValue<Ascii> {
         // A panic while the lock is held leaves a valid value.
         let mut header_at = self.header.lock().unwrap_or_else(PoisonError::into_inner);

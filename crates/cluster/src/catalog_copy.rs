@@ -14,12 +14,12 @@ pub struct CatalogCopy {
     /// Policies that have changed and were not taken yet.
     policies: PolicyChanges,
     /// Why the last changes were refused, if they were.
-    refused: Option<Refused>,
+    refused: Option<CopyRefusal>,
 }
 
 /// Why changes were refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refused {
+pub enum CopyRefusal {
     /// A version is lower than the known one.
     WentBack {
         /// The versions that are known.
@@ -38,7 +38,7 @@ pub enum Refused {
     Incomplete,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for CopyRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WentBack { known, found } => {
@@ -58,13 +58,13 @@ impl fmt::Display for Refused {
 
 /// The result of applying changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Applied {
+pub enum ApplyOutcome {
     /// The copy is as the catalog was when it was read.
     Updated,
     /// The copy stays as it was.
     Refused {
         /// Why.
-        why: Refused,
+        why: CopyRefusal,
         /// The reason is another one than before: it should be reported.
         is_new: bool,
     },
@@ -87,25 +87,25 @@ impl CatalogCopy {
     }
 
     /// Takes over what was read, unless that would go back.
-    pub fn apply(&mut self, changes: CatalogChanges) -> Applied {
+    pub fn apply(&mut self, changes: CatalogChanges) -> ApplyOutcome {
         let Some(why) = self.refusal(&changes) else {
             self.refused = None;
             self.update(changes);
-            return Applied::Updated;
+            return ApplyOutcome::Updated;
         };
         // A catalog that went back goes on changing from there, and none of that is news.
         let is_new = self.refused.as_ref().map(std::mem::discriminant) != Some(std::mem::discriminant(&why));
         self.refused = Some(why.clone());
-        Applied::Refused { why, is_new }
+        ApplyOutcome::Refused { why, is_new }
     }
 
-    fn refusal(&self, changes: &CatalogChanges) -> Option<Refused> {
+    fn refusal(&self, changes: &CatalogChanges) -> Option<CopyRefusal> {
         let known = self.known();
         let found = changes.versions;
         if let Some(view) = &self.view
             && view.cluster != changes.cluster
         {
-            return Some(Refused::OtherCluster { known: view.cluster, found: changes.cluster });
+            return Some(CopyRefusal::OtherCluster { known: view.cluster, found: changes.cluster });
         }
         let lower = [
             found.shards < known.shards,
@@ -114,11 +114,11 @@ impl CatalogCopy {
             found.policies < known.policies,
         ];
         if lower.contains(&true) {
-            return Some(Refused::WentBack { known, found });
+            return Some(CopyRefusal::WentBack { known, found });
         }
         let lacks_shards = changes.shards.is_none() && found.shards != known.shards;
         let lacks_homes = changes.assignment.is_none() && found.assignment != known.assignment;
-        (lacks_shards || lacks_homes).then_some(Refused::Incomplete)
+        (lacks_shards || lacks_homes).then_some(CopyRefusal::Incomplete)
     }
 
     fn update(&mut self, changes: CatalogChanges) {
@@ -162,9 +162,9 @@ mod tests {
     fn what_did_not_change_is_kept() {
         let mut copy = CatalogCopy::default();
         assert_eq!(copy.known(), Versions::default());
-        assert_eq!(copy.apply(changes(2, 2, 2)), Applied::Updated);
+        assert_eq!(copy.apply(changes(2, 2, 2)), ApplyOutcome::Updated);
         let next = CatalogChanges { shards: None, ..changes(2, 3, 3) };
-        assert_eq!(copy.apply(next), Applied::Updated);
+        assert_eq!(copy.apply(next), ApplyOutcome::Updated);
         let view = copy.view().unwrap();
         assert_eq!((view.shards[0].id, view.assignment.version), (ShardId(2), 3));
         assert_eq!(copy.known(), Versions { shards: 2, nodes: 3, assignment: 3, policies: 1 });
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!((taken.whole, taken.rows.len(), copy.known().policies), (true, 2, 4));
         assert!(copy.take_policies().is_nothing());
         let refused = copy.apply(with(3, vec![row("c", 3)]));
-        assert!(matches!(refused, Applied::Refused { why: Refused::WentBack { .. }, is_new: true }));
+        assert!(matches!(refused, ApplyOutcome::Refused { why: CopyRefusal::WentBack { .. }, is_new: true }));
         assert!(copy.take_policies().is_nothing());
     }
 
@@ -200,12 +200,13 @@ mod tests {
             copy.apply(changes(5, 5, 5));
             let before = copy.view().cloned();
             let (known, found) = (copy.known(), lower.versions);
-            let refused = |is_new| Applied::Refused { why: Refused::WentBack { known, found }, is_new };
+            let refused =
+                |is_new| ApplyOutcome::Refused { why: CopyRefusal::WentBack { known, found }, is_new };
             assert_eq!(copy.apply(lower.clone()), refused(true));
             assert_eq!(copy.apply(lower.clone()), refused(false));
             assert_eq!(copy.view().cloned(), before);
             // Once it was well in between, the next time is news.
-            assert_eq!(copy.apply(changes(5, 5, 5)), Applied::Updated);
+            assert_eq!(copy.apply(changes(5, 5, 5)), ApplyOutcome::Updated);
             assert_eq!(copy.apply(lower), refused(true));
         }
     }
@@ -216,9 +217,12 @@ mod tests {
         copy.apply(changes(1, 1, 1));
         let other = CatalogChanges { cluster: ClusterId([2; 16]), ..changes(9, 9, 9) };
         let refused = copy.apply(other);
-        assert!(matches!(refused, Applied::Refused { why: Refused::OtherCluster { .. }, is_new: true }));
+        assert!(matches!(
+            refused,
+            ApplyOutcome::Refused { why: CopyRefusal::OtherCluster { .. }, is_new: true }
+        ));
         let partial = CatalogChanges { assignment: None, ..changes(2, 2, 2) };
-        assert_eq!(copy.apply(partial), Applied::Refused { why: Refused::Incomplete, is_new: true });
+        assert_eq!(copy.apply(partial), ApplyOutcome::Refused { why: CopyRefusal::Incomplete, is_new: true });
         assert_eq!(copy.known().shards, 1);
     }
 }

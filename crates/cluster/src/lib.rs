@@ -11,7 +11,7 @@ mod plan;
 mod testing;
 mod view;
 
-pub use catalog_copy::{Applied, CatalogCopy, Refused};
+pub use catalog_copy::{ApplyOutcome, CatalogCopy, CopyRefusal};
 pub use grey::GreyNodes;
 pub use homes::HomeAges;
 pub use liveness::Liveness;

@@ -19,11 +19,11 @@ pub struct Liveness {
     /// When the catalog was last read.
     looked_at: Option<Monotonic>,
     /// The signs of life of each node.
-    nodes: BTreeMap<NodeName, Watched>,
+    nodes: BTreeMap<NodeName, WatchedNode>,
 }
 
 #[derive(Debug, Clone)]
-struct Watched {
+struct WatchedNode {
     last: Sighting,
     /// How long the counter has been watched standing still.
     still_for: Duration,
@@ -49,8 +49,12 @@ impl Liveness {
             match self.nodes.get_mut(&node.name) {
                 Some(watched) => watched.look(sighting, watched_for, self.timeout, now),
                 None => {
-                    let first =
-                        Watched { last: sighting, still_for: Duration::ZERO, joined_since: now, restarts: 0 };
+                    let first = WatchedNode {
+                        last: sighting,
+                        still_for: Duration::ZERO,
+                        joined_since: now,
+                        restarts: 0,
+                    };
                     self.nodes.insert(node.name.clone(), first);
                 }
             }
@@ -84,7 +88,7 @@ impl Liveness {
     }
 }
 
-impl Watched {
+impl WatchedNode {
     fn look(&mut self, now_is: Sighting, watched_for: Duration, timeout: Duration, now: Monotonic) {
         if now_is == self.last {
             self.still_for += watched_for;

@@ -24,7 +24,7 @@ const FOLDER: &str = "crates/proto/src/generated";
 
 /// A file that is generated.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Generated {
+pub struct GeneratedFile {
     /// Where it belongs.
     pub path: PathBuf,
     /// Its content.
@@ -37,10 +37,10 @@ pub fn workspace() -> PathBuf {
 }
 
 /// Compiles the protobuf files of the workspace at `root`. Writes nothing there.
-pub fn generate(root: &Path) -> anyhow::Result<Vec<Generated>> {
+pub fn generate(root: &Path) -> anyhow::Result<Vec<GeneratedFile>> {
     let (public, descriptors) = code(root, PUBLIC, "forebay.v1")?;
     let (peer, _) = code(root, PEER, "forebay.peer.v1")?;
-    let generated = |name: &str, bytes| Generated { path: root.join(FOLDER).join(name), bytes };
+    let generated = |name: &str, bytes| GeneratedFile { path: root.join(FOLDER).join(name), bytes };
     Ok(vec![
         generated("forebay.v1.rs", public),
         generated("descriptors.bin", descriptors),

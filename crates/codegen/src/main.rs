@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use forebay_codegen::{Generated, generate, workspace};
+use forebay_codegen::{GeneratedFile, generate, workspace};
 
 fn main() -> anyhow::Result<()> {
-    for Generated { path, bytes } in generate(&workspace())? {
+    for GeneratedFile { path, bytes } in generate(&workspace())? {
         let same = fs::read(&path).is_ok_and(|old| old == bytes);
         if !same {
             fs::write(&path, bytes)?;

@@ -20,10 +20,11 @@ use tokio::sync::{
 
 use crate::{
     api::{
-        ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, Delivered, DequeueCall, Duty, EnqueueCall,
-        Enqueued, ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen, Ordered,
-        OwnerAnswer, OwnerQuestion, Peers, RETRY_AFTER, Reach, RememberedKey, ReportedNamespaces, Served,
-        Settings, Settled, Setup, ShardSight, Status, Supervised, TaskName, Tasks, Wanted, content_of,
+        ActiveTopics, ActiveTopicsCall, ChangeCall, ChangeResult, DeliveredItem, DequeueCall,
+        DesiredSettings, Duty, EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, KeyQuestion,
+        ListedShard, NackOf, Notice, OperationsSnapshot, OrderResult, OwnerAnswer, OwnerQuestion, Peers,
+        RETRY_AFTER, Reach, RememberedKey, ReportedNamespaces, Settings, SettlementResult, Setup,
+        ShardCounts, ShardSight, Status, TaskName, TaskSupervisor, Tasks, content_of,
     },
     clock::NodeTime,
     core::{Core, refusals::draining},
@@ -73,7 +74,7 @@ pub struct Engine {
     /// Namespaces that have metrics of their own.
     reported: ReportedNamespaces,
     /// How many shards are served.
-    served: watch::Receiver<Served>,
+    served: watch::Receiver<ShardCounts>,
     /// The message of the first task that panicked.
     failed: watch::Receiver<Option<String>>,
 }
@@ -98,11 +99,11 @@ impl Engine {
     /// and the shards by [`Engine::set_shards`].
     pub fn start_with(setup: Setup) -> Self {
         let Setup { settings, address, shards, duty, reach, clock, peers, tasks, seed } = setup;
-        let (tasks, failed) = Supervised::new(tasks);
+        let (tasks, failed) = TaskSupervisor::new(tasks);
         let tasks: Arc<dyn Tasks> = Arc::new(tasks);
         let pulse = LoopPulse::default();
         let (events, inbox) = unbounded_channel();
-        let (served_sender, served) = watch::channel(Served::default());
+        let (served_sender, served) = watch::channel(ShardCounts::default());
         let admitted = TenantBudget::new(settings.admit_bytes);
         let waiting = TenantBudget::new(settings.poll_bytes);
         let time = NodeTime::new(clock.clone());
@@ -127,7 +128,7 @@ impl Engine {
     }
 
     /// Stores items. The outer error refuses the whole call: nothing of it happened.
-    pub async fn enqueue(&self, call: EnqueueCall) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
+    pub async fn enqueue(&self, call: EnqueueCall) -> Result<Vec<Result<EnqueueOutcome, Refusal>>, Refusal> {
         self.enqueue_noting(call, None).await
     }
 
@@ -136,7 +137,7 @@ impl Engine {
         &self,
         call: EnqueueCall,
         notice: Option<Notice>,
-    ) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
+    ) -> Result<Vec<Result<EnqueueOutcome, Refusal>>, Refusal> {
         if call.items.is_empty() {
             return Ok(Vec::new());
         }
@@ -153,7 +154,7 @@ impl Engine {
     }
 
     /// Leases items, waiting for them if asked to. What was leased for a caller that disconnects is released.
-    pub async fn dequeue(&self, call: DequeueCall) -> Result<Vec<Delivered>, Refusal> {
+    pub async fn dequeue(&self, call: DequeueCall) -> Result<Vec<DeliveredItem>, Refusal> {
         self.dequeue_if(call, |_| Ok(())).await
     }
 
@@ -161,8 +162,8 @@ impl Engine {
     pub async fn dequeue_if(
         &self,
         call: DequeueCall,
-        accept: impl FnOnce(&[Delivered]) -> Result<(), Refusal> + Send,
-    ) -> Result<Vec<Delivered>, Refusal> {
+        accept: impl FnOnce(&[DeliveredItem]) -> Result<(), Refusal> + Send,
+    ) -> Result<Vec<DeliveredItem>, Refusal> {
         let charge = match call.wait.is_zero() {
             true => None,
             false => {
@@ -176,7 +177,7 @@ impl Engine {
         };
         let id = self.polls.fetch_add(1, Ordering::Relaxed);
         let namespace = call.namespace.clone();
-        let mut gone = Gone { namespace, id, events: &self.events, armed: true };
+        let mut gone = DisconnectGuard { namespace, id, events: &self.events, armed: true };
         let answer = self.ask(|reply| Event::Dequeue { id, call, charge, reply }).await;
         gone.armed = false;
         let answer = answer?;
@@ -190,7 +191,7 @@ impl Engine {
         namespace: Namespace,
         acks: Vec<Receipt>,
         notice: Option<Notice>,
-    ) -> Result<Vec<Settled>, Refusal> {
+    ) -> Result<Vec<SettlementResult>, Refusal> {
         self.ask(|reply| Event::Ack { namespace, acks, notice, reply }).await
     }
 
@@ -200,7 +201,7 @@ impl Engine {
         namespace: Namespace,
         nacks: Vec<NackOf>,
         notice: Option<Notice>,
-    ) -> Result<Vec<Settled>, Refusal> {
+    ) -> Result<Vec<SettlementResult>, Refusal> {
         self.ask(|reply| Event::Nack { namespace, nacks, notice, reply }).await
     }
 
@@ -210,7 +211,7 @@ impl Engine {
         namespace: Namespace,
         extensions: Vec<ExtendOf>,
         notice: Option<Notice>,
-    ) -> Result<Vec<Extended>, Refusal> {
+    ) -> Result<Vec<ExtensionResult>, Refusal> {
         self.ask(|reply| Event::ExtendLease { namespace, extensions, notice, reply }).await
     }
 
@@ -220,13 +221,17 @@ impl Engine {
     }
 
     /// Changes items of a tenant. Of those whose shard this node does not own, nothing happens.
-    pub async fn change_items(&self, call: ChangeCall) -> Result<Vec<Changed>, Refusal> {
+    pub async fn change_items(&self, call: ChangeCall) -> Result<Vec<ChangeResult>, Refusal> {
         self.ask(|reply| Event::ChangeItems { call, reply }).await
     }
 
     /// Asks the shards of this node, or one of them, for something about an operation. Returns what each of
     /// them answered; shards that this node does not own are not among them.
-    pub async fn order(&self, order: OperationOrder, only: Option<ShardId>) -> Result<Vec<Ordered>, Refusal> {
+    pub async fn order(
+        &self,
+        order: OperationOrder,
+        only: Option<ShardId>,
+    ) -> Result<Vec<OrderResult>, Refusal> {
         let caller = order.namespace();
         self.ask(|reply| Event::Order { caller, order, only, reply }).await
     }
@@ -236,7 +241,7 @@ impl Engine {
         &self,
         namespace: Option<Namespace>,
         id: Option<OperationId>,
-    ) -> Result<OperationsSeen, Refusal> {
+    ) -> Result<OperationsSnapshot, Refusal> {
         let caller = namespace.clone().unwrap_or_else(|| ALL_NAMESPACES.into());
         self.ask(|reply| Event::LookOperations { caller, namespace, id, reply }).await
     }
@@ -249,7 +254,11 @@ impl Engine {
 
     /// The policies and the settings of topics and namespaces, in the order of the names. An empty topic
     /// stands for the namespace itself.
-    pub async fn policies(&self, caller: Namespace, names: Vec<TopicName>) -> Result<Vec<Wanted>, Refusal> {
+    pub async fn policies(
+        &self,
+        caller: Namespace,
+        names: Vec<TopicName>,
+    ) -> Result<Vec<DesiredSettings>, Refusal> {
         self.ask(|reply| Event::LookPolicies { caller, names, reply }).await
     }
 
@@ -318,7 +327,7 @@ impl Engine {
     }
 
     /// How many shards are served, from now on. It ends with the engine.
-    pub fn served(&self) -> watch::Receiver<Served> {
+    pub fn served(&self) -> watch::Receiver<ShardCounts> {
         self.served.clone()
     }
 
@@ -340,7 +349,7 @@ impl Engine {
     /// stops before that.
     pub async fn ready(&self) {
         let mut served = self.served();
-        let all = |served: &Served| served.owned > 0 && served.starting + served.waiting == 0;
+        let all = |served: &ShardCounts| served.owned > 0 && served.starting + served.waiting == 0;
         if served.wait_for(all).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -373,14 +382,14 @@ impl Engine {
 }
 
 /// Tells the engine when the caller of a dequeue disconnects.
-struct Gone<'a> {
+struct DisconnectGuard<'a> {
     namespace: Namespace,
     id: u64,
     events: &'a UnboundedSender<Event>,
     armed: bool,
 }
 
-impl Drop for Gone<'_> {
+impl Drop for DisconnectGuard<'_> {
     fn drop(&mut self) {
         if self.armed {
             let (namespace, id) = (self.namespace.clone(), self.id);

@@ -29,16 +29,17 @@ mod striped;
 
 pub use api::{
     ActiveTopic, ActiveTopics, ActiveTopicsCall, AnswerBy, Avoid, BehindCall, BreakerPhase, CallerFrom,
-    ChangeCall, Changed, CommitWatch, ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSeen, Counted,
-    DeadGroup, DeadGroups, DeadGroupsCall, Delivered, Demand, DequeueCall, Duty, EnqueueCall, Enqueued,
-    ExtendOf, Extended, Histogram, Intake, ItemChange, ItemCount, ItemFound, ItemPosition, ItemSeen,
-    ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion, Latencies, LeaseSeen, ListedShard, MemorySlice,
-    Misplaced, MissingHome, NackAction, NackOf, NewItem, Notice, OperationsSeen, Ordered, OwnerAnswer,
-    OwnerQuestion, Peers, Placed, PriorityCount, RETRY_AFTER, Rates, Reach, RememberedKey, Reported,
-    ReportedNamespaces, ReportedTopics, SeenCommit, Served, Settings, Settled, Settlement, Setup,
-    ShardFigures, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus, TOPIC_BYTES, Task,
-    TaskName, Tasks, TopicDetails, TopicFigures, TopicPosition, TopicScope, TopicStatus, TopicsCall,
-    TopicsPage, TurnStatus, Wanted, filter_fields, list_fields,
+    ChangeCall, ChangeResult, CommitWatch, ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSnapshot,
+    DeadGroup, DeadGroups, DeadGroupsCall, DeliveredItem, Demand, DequeueCall, DesiredSettings, Duty,
+    EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, Histogram, Intake, ItemChange, ItemCount,
+    ItemLookup, ItemPosition, ItemSnapshot, ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion,
+    Latencies, LeaseSnapshot, LifetimeCounts, ListedShard, MemberPlaces, MemorySlice, MisplacedMember,
+    MissingHome, NackAction, NackOf, NewItem, Notice, OperationsSnapshot, OrderResult, OwnMetrics,
+    OwnerAnswer, OwnerQuestion, Peers, PriorityCount, RETRY_AFTER, Rates, Reach, RememberedKey,
+    ReportedNamespaces, ReportedTopics, SeenCommit, Settings, Settlement, SettlementResult, Setup,
+    ShardCounts, ShardFigures, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus,
+    TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails, TopicFigures, TopicPosition, TopicScope, TopicStatus,
+    TopicsCall, TopicsPage, TurnStatus, filter_fields, list_fields,
 };
 pub use engine::Engine;
 pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget, paid_at_once_by, paid_by};

@@ -15,26 +15,26 @@ use rustc_hash::FxBuildHasher;
 pub(crate) const STRIPES: usize = 256;
 
 /// A hash table in [`STRIPES`] parts.
-pub(crate) struct Striped<K, V, S = FxBuildHasher> {
+pub(crate) struct StripedMap<K, V, S = FxBuildHasher> {
     /// The parts. Empty until something is inserted.
     stripes: Vec<HashMap<K, V, S>>,
     /// Entries of all parts.
     len: usize,
 }
 
-impl<K, V, S> Default for Striped<K, V, S> {
+impl<K, V, S> Default for StripedMap<K, V, S> {
     fn default() -> Self {
         Self { stripes: Vec::new(), len: 0 }
     }
 }
 
-impl<K: Debug, V: Debug, S> Debug for Striped<K, V, S> {
+impl<K: Debug, V: Debug, S> Debug for StripedMap<K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.stripes.iter().flatten()).finish()
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher + Default> Striped<K, V, S> {
+impl<K: Hash + Eq, V, S: BuildHasher + Default> StripedMap<K, V, S> {
     pub fn len(&self) -> usize {
         self.len
     }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn every_entry_is_in_one_part() {
-        let mut table: Striped<u64, u64> = Striped::default();
+        let mut table: StripedMap<u64, u64> = StripedMap::default();
         assert!(table.is_empty() && table.get(&1).is_none() && table.remove(&1).is_none());
         (0..1_000).for_each(|key| assert_eq!(table.insert(key, key), None));
         assert_eq!((table.insert(7, 8), table.len(), table.iter().count()), (Some(7), 1_000, 1_000));
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn names_are_spread_over_the_parts() {
-        let mut table: Striped<String, ()> = Striped::default();
+        let mut table: StripedMap<String, ()> = StripedMap::default();
         (0..10_000).for_each(|name| {
             table.insert(format!("orders-{name}"), ());
         });

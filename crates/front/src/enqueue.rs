@@ -1,6 +1,6 @@
 //! Enqueue: items are stored in their shards.
 
-use forebay_engine::{Avoid, Engine, EnqueueCall, Enqueued, NewItem, Notice};
+use forebay_engine::{Avoid, Engine, EnqueueCall, EnqueueOutcome, NewItem, Notice};
 use forebay_types::{Namespace, Refusal, ShardId};
 
 use crate::{
@@ -29,18 +29,18 @@ impl Enqueue<'_> {
 
 impl Verb for Enqueue<'_> {
     type Member = NewItem;
-    type Answer = Enqueued;
+    type Answer = EnqueueOutcome;
 
     async fn here(
         &self,
         items: Vec<NewItem>,
         avoid: Avoid,
         notice: Notice,
-    ) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
+    ) -> Result<Vec<Result<EnqueueOutcome, Refusal>>, Refusal> {
         self.engine.enqueue_noting(self.call(items, None, avoid), Some(notice)).await
     }
 
-    async fn there(&self, owner: &str, shard: ShardId, items: Vec<NewItem>) -> Answers<Enqueued> {
+    async fn there(&self, owner: &str, shard: ShardId, items: Vec<NewItem>) -> Answers<EnqueueOutcome> {
         self.links.enqueue(owner, self.call(items, Some(shard), Avoid::default())).await
     }
 

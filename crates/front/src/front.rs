@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use forebay_engine::{Engine, EnqueueCall, Enqueued, ExtendOf, Extended, NackOf, Settled};
+use forebay_engine::{
+    Engine, EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, NackOf, SettlementResult,
+};
 use forebay_types::{Namespace, Receipt, Refusal};
 
 use crate::{
@@ -28,7 +30,7 @@ impl Front {
     }
 
     /// Stores items, wherever they belong. The outer error refuses the whole call: nothing of it happened.
-    pub async fn enqueue(&self, call: EnqueueCall) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
+    pub async fn enqueue(&self, call: EnqueueCall) -> Result<Vec<Result<EnqueueOutcome, Refusal>>, Refusal> {
         let Some(links) = &self.links else { return self.engine.enqueue(call).await };
         let EnqueueCall { namespace, items, request_id, .. } = call;
         route(&Enqueue { engine: &self.engine, links: &**links, namespace, request_id }, links.own(), items)
@@ -36,13 +38,21 @@ impl Front {
     }
 
     /// Ends deliveries of a tenant.
-    pub async fn ack(&self, namespace: Namespace, acks: Vec<Receipt>) -> Result<Vec<Settled>, Refusal> {
+    pub async fn ack(
+        &self,
+        namespace: Namespace,
+        acks: Vec<Receipt>,
+    ) -> Result<Vec<SettlementResult>, Refusal> {
         let Some(links) = &self.links else { return self.engine.ack(namespace, acks, None).await };
         route(&Ack { engine: &self.engine, links: &**links, namespace }, links.own(), acks).await
     }
 
     /// Gives items of a tenant back.
-    pub async fn nack(&self, namespace: Namespace, nacks: Vec<NackOf>) -> Result<Vec<Settled>, Refusal> {
+    pub async fn nack(
+        &self,
+        namespace: Namespace,
+        nacks: Vec<NackOf>,
+    ) -> Result<Vec<SettlementResult>, Refusal> {
         let Some(links) = &self.links else { return self.engine.nack(namespace, nacks, None).await };
         route(&Nack { engine: &self.engine, links: &**links, namespace }, links.own(), nacks).await
     }
@@ -52,7 +62,7 @@ impl Front {
         &self,
         namespace: Namespace,
         extensions: Vec<ExtendOf>,
-    ) -> Result<Vec<Extended>, Refusal> {
+    ) -> Result<Vec<ExtensionResult>, Refusal> {
         let Some(links) = &self.links else {
             return self.engine.extend_lease(namespace, extensions, None).await;
         };

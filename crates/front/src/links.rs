@@ -1,7 +1,7 @@
 //! The way to other nodes.
 
 use async_trait::async_trait;
-use forebay_engine::{EnqueueCall, Enqueued, ExtendOf, NackOf, Settlement};
+use forebay_engine::{EnqueueCall, EnqueueOutcome, ExtendOf, NackOf, Settlement};
 use forebay_types::{Namespace, Receipt, Refusal, Timestamp};
 
 /// Why another node did not answer.
@@ -23,7 +23,7 @@ pub trait Links: Send + Sync + 'static {
     /// The address of this node.
     fn own(&self) -> &str;
     /// Stores items in the one shard that [`EnqueueCall::only`] names.
-    async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<Enqueued>;
+    async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<EnqueueOutcome>;
     /// Ends deliveries of one shard.
     async fn ack(&self, owner: &str, namespace: Namespace, acks: Vec<Receipt>) -> Answers<Settlement>;
     /// Gives items of one shard back.

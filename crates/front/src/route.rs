@@ -10,7 +10,7 @@
 
 use std::{collections::BTreeMap, future::Future, sync::OnceLock, time::Duration};
 
-use forebay_engine::{AnswerBy, Avoid, Misplaced, Notice, Placed, RETRY_AFTER};
+use forebay_engine::{AnswerBy, Avoid, MemberPlaces, MisplacedMember, Notice, RETRY_AFTER};
 use forebay_types::{Elsewhere, Reason, Refusal, ShardId};
 use futures_util::future::{join, join_all};
 use tokio::{sync::oneshot, time::Instant};
@@ -55,7 +55,7 @@ pub(crate) trait Verb: Sync {
 }
 
 /// The answer to one member.
-struct Answered<A> {
+struct MemberAnswer<A> {
     /// The member's place in the call.
     index: usize,
     /// The answer.
@@ -75,7 +75,7 @@ struct Group {
 }
 
 /// The answers to a group's members, or why this node refused all of them.
-type GroupAnswers<A> = Result<Vec<Answered<A>>, Refusal>;
+type GroupAnswers<A> = Result<Vec<MemberAnswer<A>>, Refusal>;
 
 /// A call under way.
 struct Call<'a, V: Verb> {
@@ -137,7 +137,7 @@ pub(crate) async fn route<V: Verb>(
 }
 
 /// Where a member is tried again that was refused. `Some(None)`: here. `None`: it is not.
-fn place_to_try<A>(answer: &Answered<A>, free: bool, own: &str) -> Option<Option<Elsewhere>> {
+fn place_to_try<A>(answer: &MemberAnswer<A>, free: bool, own: &str) -> Option<Option<Elsewhere>> {
     let refusal = answer.result.as_ref().err()?;
     match (refusal.reason, &answer.from) {
         // A shard that this node knows nothing of stays unknown.
@@ -179,7 +179,7 @@ fn grouped(members: Vec<(Option<Elsewhere>, usize)>) -> Vec<Group> {
 impl<V: Verb> Call<'_, V> {
     /// Notes a shard or node that refused a member, so that it gets no other member that any shard may take.
     /// A shard that is moved is not noted.
-    fn avoid(&mut self, answer: &Answered<V::Answer>) {
+    fn avoid(&mut self, answer: &MemberAnswer<V::Answer>) {
         let (Err(refusal), Some(from)) = (&answer.result, &answer.from) else { return };
         if answer.unreached && !self.avoid.nodes.contains(&from.owner) {
             self.avoid.nodes.push(from.owner.clone());
@@ -203,7 +203,7 @@ impl<V: Verb> Call<'_, V> {
         let (here, there) = join(here, self.ask_owners(told, places)).await;
         let mut answers = match here {
             Ok(here) => {
-                let answered = |(index, result): (&usize, _)| Answered {
+                let answered = |(index, result): (&usize, _)| MemberAnswer {
                     index: *index,
                     result,
                     from: None,
@@ -227,14 +227,14 @@ impl<V: Verb> Call<'_, V> {
     /// Asks the owners of what this node's engine says is theirs.
     async fn ask_owners(
         &self,
-        told: oneshot::Receiver<Placed>,
+        told: oneshot::Receiver<MemberPlaces>,
         places: &[usize],
-    ) -> Vec<Answered<V::Answer>> {
-        let Ok(Placed { first_rank, misplaced }) = told.await else { return Vec::new() };
+    ) -> Vec<MemberAnswer<V::Answer>> {
+        let Ok(MemberPlaces { first_rank, misplaced }) = told.await else { return Vec::new() };
         self.first_rank.get_or_init(|| first_rank);
         let is_known = |owner: &str| !owner.is_empty() && owner != self.own;
         let known = misplaced.into_iter().filter(|member| is_known(&member.elsewhere.owner));
-        let known = known.map(|Misplaced { index, elsewhere }| (Some(elsewhere), places[index]));
+        let known = known.map(|MisplacedMember { index, elsewhere }| (Some(elsewhere), places[index]));
         let groups = grouped(known.collect());
         let asked =
             groups.iter().filter_map(|group| group.at.as_ref().map(|at| self.ask_there(at, &group.members)));
@@ -242,7 +242,7 @@ impl<V: Verb> Call<'_, V> {
     }
 
     /// Asks the owner of a shard.
-    async fn ask_there(&self, at: &Elsewhere, places: &[usize]) -> Vec<Answered<V::Answer>> {
+    async fn ask_there(&self, at: &Elsewhere, places: &[usize]) -> Vec<MemberAnswer<V::Answer>> {
         let Elsewhere { shard, owner } = at;
         let mut unreached = false;
         let asked = self.verb.there(owner, *shard, self.members(places));
@@ -254,7 +254,7 @@ impl<V: Verb> Call<'_, V> {
         let refusal = match told {
             Ok(results) if results.len() == places.len() => {
                 let from = || Some(at.clone());
-                let answered = |(index, result): (&usize, _)| Answered {
+                let answered = |(index, result): (&usize, _)| MemberAnswer {
                     index: *index,
                     result,
                     from: from(),
@@ -297,8 +297,8 @@ fn unknown(shard: ShardId, owner: &str, why: &str) -> Refusal {
     Refusal::new(Reason::OutcomeUnknown, message).retry_after(RETRY_AFTER)
 }
 
-fn refused<A>(places: &[usize], from: Option<&Elsewhere>, refusal: &Refusal) -> Vec<Answered<A>> {
-    let refused = |index: &usize| Answered {
+fn refused<A>(places: &[usize], from: Option<&Elsewhere>, refusal: &Refusal) -> Vec<MemberAnswer<A>> {
+    let refused = |index: &usize| MemberAnswer {
         index: *index,
         result: Err(refusal.clone()),
         from: from.cloned(),

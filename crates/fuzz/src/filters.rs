@@ -1,7 +1,7 @@
 //! Filters: a wrong one names the field and a place in it, a right one is the same when it is said twice, and
 //! a quoted text stands for itself.
 
-use forebay_types::filter::{Field, Filter, Held, Kind, quoted};
+use forebay_types::filter::{Field, FieldValue, Filter, Kind, quoted};
 
 const FIELDS: &[Field] = &[
     ("topic", Kind::Text),
@@ -11,29 +11,29 @@ const FIELDS: &[Field] = &[
 ];
 
 /// Rows that a filter meets.
-const ROWS: [fn(&str) -> Held<'static>; 3] = [
+const ROWS: [fn(&str) -> FieldValue<'static>; 3] = [
     |field| match field {
-        "topic" => Held::Text("mail/eu".into()),
-        "state" => Held::Words(vec!["ready", "dead"]),
-        "priority" => Held::Number(i64::MIN),
-        _ => Held::Number(90_000_000),
+        "topic" => FieldValue::Text("mail/eu".into()),
+        "state" => FieldValue::Words(vec!["ready", "dead"]),
+        "priority" => FieldValue::Number(i64::MIN),
+        _ => FieldValue::Number(90_000_000),
     },
     |field| match field {
-        "topic" => Held::Text("größe".into()),
-        "state" => Held::Words(Vec::new()),
-        "priority" => Held::Number(i64::MAX),
-        _ => Held::Nothing,
+        "topic" => FieldValue::Text("größe".into()),
+        "state" => FieldValue::Words(Vec::new()),
+        "priority" => FieldValue::Number(i64::MAX),
+        _ => FieldValue::Nothing,
     },
-    |_| Held::Nothing,
+    |_| FieldValue::Nothing,
 ];
 
 /// Takes the bytes as a filter.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(own) = Filter::parse(&format!("topic = {}", quoted(&text)), FIELDS) {
-        assert!(own.holds(|_| Held::Text((&*text).into())), "{text:?}");
+        assert!(own.holds(|_| FieldValue::Text((&*text).into())), "{text:?}");
         let longer = format!("{text}x");
-        assert!(!own.holds(|_| Held::Text((&longer).into())), "{text:?}");
+        assert!(!own.holds(|_| FieldValue::Text((&longer).into())), "{text:?}");
     }
     let filter = match Filter::parse(&text, FIELDS) {
         Ok(filter) => filter,

@@ -32,7 +32,7 @@ pub enum BeginError {
 }
 
 /// The catalog as a node begins with it.
-pub struct Begun {
+pub struct InitialCatalog {
     /// The catalog.
     pub catalog: Arc<dyn Catalog>,
     /// The cluster.
@@ -43,7 +43,7 @@ pub struct Begun {
     pub tokens: Option<Tokens>,
 }
 
-impl Begun {
+impl InitialCatalog {
     fn with(
         catalog: Arc<dyn Catalog>,
         changes: CatalogChanges,
@@ -72,11 +72,11 @@ impl Begun {
 pub async fn begin<'a>(
     catalog: Arc<dyn Catalog>,
     image: impl Fn() -> BoxFuture<'a, Option<CatalogImage>>,
-) -> Result<Begun, BeginError> {
+) -> Result<InitialCatalog, BeginError> {
     let (begun, mut said) = (Instant::now(), false);
     loop {
         let error = match tokio::time::timeout(READ_TIMEOUT, read(&*catalog)).await {
-            Ok(Ok(changes)) => return Begun::with(catalog, changes, None),
+            Ok(Ok(changes)) => return InitialCatalog::with(catalog, changes, None),
             Ok(Err(error)) if error.class == ErrorClass::Schema => return Err(BeginError::Catalog(error)),
             Ok(Err(error)) => error,
             Err(_) => no_answer(READ_TIMEOUT),
@@ -88,7 +88,7 @@ pub async fn begin<'a>(
             && let Some(CatalogImage { changes, tokens }) = image().await
         {
             tracing::warn!("starting without the catalog; this node joins the cluster once it answers");
-            return Begun::with(catalog, changes, Some(tokens));
+            return InitialCatalog::with(catalog, changes, Some(tokens));
         }
         tokio::time::sleep(RETRY_EVERY).await;
     }

@@ -18,7 +18,7 @@ const fn intake(state: CatalogShardState) -> Intake {
 }
 
 /// The shards that the engine has, as the catalog listed them.
-pub struct Followed {
+pub struct EngineShards {
     /// Opens shards.
     opener: Arc<dyn OpenShards>,
     /// The catalog's rows that the engine was told of last.
@@ -27,7 +27,7 @@ pub struct Followed {
     open: BTreeMap<ShardId, Arc<dyn Shard>>,
 }
 
-impl Followed {
+impl EngineShards {
     /// The shards of the catalog as it was read at the start, as they were opened.
     pub fn begin(
         listed: Vec<CatalogShard>,
@@ -104,11 +104,11 @@ mod tests {
         CatalogShard { id: ShardId(id), url: url.to_owned(), state }
     }
 
-    fn followed() -> Followed {
-        Followed { opener: Arc::new(Opener), listed: Vec::new(), open: BTreeMap::new() }
+    fn followed() -> EngineShards {
+        EngineShards { opener: Arc::new(Opener), listed: Vec::new(), open: BTreeMap::new() }
     }
 
-    fn told(followed: &mut Followed, rows: &[CatalogShard]) -> Vec<Vec<(u32, Intake)>> {
+    fn told(followed: &mut EngineShards, rows: &[CatalogShard]) -> Vec<Vec<(u32, Intake)>> {
         let lists = followed.take(rows).into_iter();
         lists.map(|list| list.iter().map(|shard| (shard.id.0, shard.intake)).collect()).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_store::{Catalog, CatalogNode, Joined, Sighting, StoreError, Versions};
+use forebay_store::{Catalog, CatalogNode, JoinOutcome, Sighting, StoreError, Versions};
 use forebay_types::{NodeName, is_loopback};
 
 use crate::until_answered::until_answered;
@@ -96,7 +96,7 @@ pub async fn join(
     node: &CatalogNode,
     before: Option<&CatalogNode>,
 ) -> Result<(), JoinError> {
-    let Joined::NameTaken(first) = until_answered(|| catalog.join(node, None)).await? else {
+    let JoinOutcome::NameTaken(first) = until_answered(|| catalog.join(node, None)).await? else {
         return Ok(());
     };
     if !before.is_some_and(|before| had_the_ports_of(before, node)) {
@@ -104,12 +104,12 @@ pub async fn join(
         tokio::time::sleep(NAME_FREE_AFTER).await;
     }
     match until_answered(|| catalog.join(node, Some(first))).await? {
-        Joined::Yes => Ok(()),
-        Joined::NameTaken(_) if node.is_alone() => {
+        JoinOutcome::Yes => Ok(()),
+        JoinOutcome::NameTaken(_) if node.is_alone() => {
             let address = before.map_or(&node.peer_address, |before| &before.peer_address);
             Err(JoinError::Alone(node.name.clone(), address.clone()))
         }
-        Joined::NameTaken(_) => Err(JoinError::NameTaken(node.name.to_string())),
+        JoinOutcome::NameTaken(_) => Err(JoinError::NameTaken(node.name.to_string())),
     }
 }
 

@@ -3,15 +3,15 @@
 use forebay_store::CatalogNode;
 
 use crate::{
-    cluster_task::{LEAVE_TIMEOUT, Leaving},
+    cluster_task::{LEAVE_TIMEOUT, LeaveMode},
     member::{ANSWER_TIMEOUT, HURRIED_TURN_EVERY, Member, Membership},
 };
 
 impl Member {
     /// Leaves the cluster. `None`: nobody has said how, as the process ends.
-    pub(crate) async fn leave(&mut self, how: Option<Leaving>) {
-        match how.unwrap_or(Leaving::HandingOver(LEAVE_TIMEOUT)) {
-            Leaving::HandingOver(limit) => {
+    pub(crate) async fn leave(&mut self, how: Option<LeaveMode>) {
+        match how.unwrap_or(LeaveMode::HandingOver(LEAVE_TIMEOUT)) {
+            LeaveMode::HandingOver(limit) => {
                 let hand_over = async {
                     if self.remove_row().await {
                         self.give_all().await;
@@ -22,7 +22,7 @@ impl Member {
                     tracing::warn!("not every shard has been handed over in {limit:?}; the rest is released");
                 }
             }
-            Leaving::WithAll => {
+            LeaveMode::WithAll => {
                 if tokio::time::timeout(ANSWER_TIMEOUT, self.remove_row()).await.is_ok_and(|left| left) {
                     tracing::info!("left the cluster with all other nodes");
                 }

@@ -26,9 +26,9 @@ mod shared;
 mod unowned;
 mod until_answered;
 
-pub use begin::{BeginError, Begun, begin};
+pub use begin::{BeginError, InitialCatalog, begin};
 pub use cluster_task::ClusterTask;
-pub use followed::Followed;
+pub use followed::EngineShards;
 pub use join::JoinError;
 pub use links::ClusterLinks;
 pub use member::Membership;

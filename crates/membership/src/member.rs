@@ -20,17 +20,17 @@ use std::{
     time::Duration,
 };
 
-use forebay_cluster::{Applied, CatalogCopy, OUTVOTED_AFTER, Observer};
-use forebay_engine::{Duty, Engine, Served, ShardSight, TaskName, Tasks};
+use forebay_cluster::{ApplyOutcome, CatalogCopy, OUTVOTED_AFTER, Observer};
+use forebay_engine::{Duty, Engine, ShardCounts, ShardSight, TaskName, Tasks};
 use forebay_store::{Beat, Catalog, CatalogNode, CatalogView, ErrorClass, NodeReport, Sighting, StoreError};
 use forebay_types::{Clock, Monotonic, NodeName, ShardId};
 use futures_util::future::join_all;
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::{
-    cluster_task::{ClusterTask, Leaving},
+    cluster_task::{ClusterTask, LeaveMode},
     duties,
-    followed::Followed,
+    followed::EngineShards,
     join::JoinError,
     links::ClusterLinks,
     peer_reach::PeerReach,
@@ -76,7 +76,7 @@ pub struct Membership {
     /// Receives up to which version the engine knows the policies.
     pub policies_told: watch::Sender<u64>,
     /// The shards that the engine has.
-    pub followed: Followed,
+    pub followed: EngineShards,
 }
 
 impl Membership {
@@ -101,7 +101,7 @@ impl Membership {
             silent: BTreeMap::new(),
             has_joined: false,
             rival: None,
-            said: Said::default(),
+            said: TroubleLog::default(),
             hurries: false,
         };
         member.wait_for_first_look().await;
@@ -135,7 +135,7 @@ pub(crate) fn no_answer(limit: Duration) -> StoreError {
 
 /// The last log message of each kind of trouble. Trouble is logged once, until it is over.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct TroubleLog {
     /// Why the catalog can't be used.
     pub(crate) catalog: String,
     /// Why the node can't join, once the catalog answers.
@@ -167,18 +167,18 @@ pub(crate) struct Member {
     /// Another process that has this node's name, and since when its counter has been seen standing there.
     pub(crate) rival: Option<(Sighting, Monotonic)>,
     /// The troubles that were logged.
-    pub(crate) said: Said,
+    pub(crate) said: TroubleLog,
     /// A shard waits for its next owner.
     pub(crate) hurries: bool,
 }
 
 impl Member {
-    async fn run(mut self, mut asked_to_leave: oneshot::Receiver<Leaving>) {
+    async fn run(mut self, mut asked_to_leave: oneshot::Receiver<LeaveMode>) {
         let mut served = self.setup.engine.served();
         let changed = self.setup.catalog_changed.clone();
         let how = loop {
             // A shard that falls silent during the turn is one more.
-            let Served { silent, owned, .. } = *served.borrow_and_update();
+            let ShardCounts { silent, owned, .. } = *served.borrow_and_update();
             tokio::select! {
                 biased;
                 how = &mut asked_to_leave => break how,
@@ -187,7 +187,7 @@ impl Member {
             let pause = if self.hurries { HURRIED_TURN_EVERY } else { TURN_EVERY };
             // Whoever asks the only node hears at once what it has taken over.
             let is_alone = self.setup.node.is_alone();
-            let is_news = |now: &Served| now.silent > silent || is_alone && now.owned != owned;
+            let is_news = |now: &ShardCounts| now.silent > silent || is_alone && now.owned != owned;
             let news = served.wait_for(is_news);
             tokio::select! {
                 biased;
@@ -300,8 +300,8 @@ impl Member {
         }
         let changes = self.setup.catalog.read(self.copy.known()).await?;
         match self.copy.apply(changes) {
-            Applied::Updated => {}
-            Applied::Refused { why, is_new } => {
+            ApplyOutcome::Updated => {}
+            ApplyOutcome::Refused { why, is_new } => {
                 if is_new {
                     tracing::error!("the catalog is not followed: {why}");
                 }

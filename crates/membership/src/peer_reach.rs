@@ -21,14 +21,14 @@ const UNREACHED_AFTER: Duration = Duration::from_secs(3);
 /// The answers of the other nodes, as they come.
 pub(crate) struct PeerReach {
     /// As of the last round of questions.
-    seen: watch::Receiver<PeersSeen>,
+    seen: watch::Receiver<PeerAnswers>,
     /// Asks them, until it is aborted.
     task: AbortHandle,
 }
 
 /// Which other nodes answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct PeersSeen {
+struct PeerAnswers {
     /// Nodes that live by the catalog and have not answered for a while.
     unreached: Vec<NodeName>,
     /// Nodes that answered the last question, whether they live by the catalog or not.
@@ -43,7 +43,7 @@ impl PeerReach {
         cluster: watch::Receiver<Arc<ClusterState>>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let (sender, seen) = watch::channel(PeersSeen::default());
+        let (sender, seen) = watch::channel(PeerAnswers::default());
         let asks = async move {
             let mut answers = Answers::default();
             let mut tick = tokio::time::interval(ASK_EVERY);
@@ -123,8 +123,8 @@ struct Answers(BTreeMap<NodeName, Monotonic>);
 
 impl Answers {
     /// Takes in who was asked, and who answered.
-    fn observe(&mut self, asked: impl Iterator<Item = (Other, bool)>, now: Monotonic) -> PeersSeen {
-        let mut seen = PeersSeen::default();
+    fn observe(&mut self, asked: impl Iterator<Item = (Other, bool)>, now: Monotonic) -> PeerAnswers {
+        let mut seen = PeerAnswers::default();
         let mut last_answers = BTreeMap::new();
         for (other, answers) in asked {
             // A node that is asked for the first time has the time to begin.
@@ -163,6 +163,6 @@ mod tests {
         // One that is dead by the catalog is not reported, and may answer.
         let seen =
             answers.observe([(other("a", false), false), (other("b", false), true)].into_iter(), at(20_000));
-        assert_eq!(seen, PeersSeen { unreached: vec![], answering: vec![name("b")] });
+        assert_eq!(seen, PeerAnswers { unreached: vec![], answering: vec![name("b")] });
     }
 }

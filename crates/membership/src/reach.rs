@@ -17,11 +17,11 @@ const STEADY_AFTER: Duration = Duration::from_secs(3);
 
 /// When each server answered, by its name.
 #[derive(Debug, Default)]
-pub struct Reach(BTreeMap<String, Answered>);
+pub struct Reach(BTreeMap<String, AnswerTimes>);
 
 /// When a server answered.
 #[derive(Debug)]
-struct Answered {
+struct AnswerTimes {
     /// When one of its shards answered last, or when it was first looked at.
     last: Monotonic,
     /// Since when one of its shards has answered in each look. `None`: not in the last one.
@@ -38,7 +38,7 @@ impl Reach {
             }
         }
         for sight in sights.iter().filter(|sight| sight.answers) {
-            let first = Answered { last: now, since: None };
+            let first = AnswerTimes { last: now, since: None };
             let answered = self.0.entry(sight.server.clone()).or_insert(first);
             answered.last = now;
             answered.since.get_or_insert(now);

@@ -1,7 +1,7 @@
 //! The way in which a process gives way to another one that has its name.
 
 use forebay_engine::Duty;
-use forebay_store::{CatalogNode, Joined, NodeReport, StoreError};
+use forebay_store::{CatalogNode, JoinOutcome, NodeReport, StoreError};
 
 use crate::{
     join::NAME_FREE_AFTER,
@@ -17,11 +17,11 @@ impl Member {
         let node = CatalogNode { report: report.clone(), ..node.clone() };
         let still = self.rival.filter(|(_, since)| now.since(*since) >= NAME_FREE_AFTER);
         match catalog.join(&node, still.map(|(rival, _)| rival)).await? {
-            Joined::Yes => {
+            JoinOutcome::Yes => {
                 self.rival = None;
                 tracing::warn!("joined the cluster again as {}: its row was gone", node.name);
             }
-            Joined::NameTaken(rival) => {
+            JoinOutcome::NameTaken(rival) => {
                 if self.rival.is_none() {
                     tracing::error!(
                         "another process has the name {}; this one gives its shards up",

@@ -15,7 +15,7 @@ pub struct Finding {
 
 /// Result of a check.
 #[derive(Debug, Clone)]
-pub struct Checked {
+pub struct CheckResult {
     /// How many different states were visited.
     pub states: usize,
     /// The most actions in a row.
@@ -25,7 +25,7 @@ pub struct Checked {
 }
 
 /// Visits the states of a model until all were visited, or a property is broken.
-pub fn explore<M>(model: M, threads: usize) -> Checked
+pub fn explore<M>(model: M, threads: usize) -> CheckResult
 where
     M: Model + Send + Sync + 'static,
     M::State: Clone + Debug + Hash + PartialEq + Send + Sync + 'static,
@@ -39,5 +39,9 @@ where
         let actions: Vec<String> = path.into_actions().iter().map(|action| format!("{action:?}")).collect();
         Finding { property, trace: format!("{}\n{last}", actions.join("\n")) }
     });
-    Checked { findings: findings.collect(), states: checker.unique_state_count(), depth: checker.max_depth() }
+    CheckResult {
+        findings: findings.collect(),
+        states: checker.unique_state_count(),
+        depth: checker.max_depth(),
+    }
 }

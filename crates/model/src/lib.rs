@@ -6,5 +6,5 @@ mod explore;
 mod mistake;
 pub mod ownership;
 
-pub use explore::{Checked, Finding, explore};
+pub use explore::{CheckResult, Finding, explore};
 pub use mistake::Mistake;

@@ -38,7 +38,7 @@ pub struct ConnectionCaps {
 
 /// How many connections the configuration sets for each port.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Asked {
+pub struct PortConnections {
     /// Of gRPC clients.
     pub grpc: Option<usize>,
     /// Of HTTP clients.
@@ -66,7 +66,7 @@ pub fn raise_limit() -> usize {
 
 /// Shares `limit` descriptors out: first the shards, then HTTP and other nodes an eighth of the rest each,
 /// gRPC what is left. `asked` has what the configuration sets, which is cut to what there is.
-pub fn share(limit: usize, shards: &[ShardConfig], asked: Asked) -> ConnectionCaps {
+pub fn share(limit: usize, shards: &[ShardConfig], asked: PortConnections) -> ConnectionCaps {
     let of_shard = |shard: &ShardConfig| match shard.url {
         ShardUrl::MySql(_) => MYSQL_SHARD,
         ShardUrl::Sqlite(_) => SQLITE_SHARD,
@@ -97,7 +97,7 @@ pub fn share(limit: usize, shards: &[ShardConfig], asked: Asked) -> ConnectionCa
 pub async fn follow(
     limit: usize,
     mut shards: watch::Receiver<Vec<ShardConfig>>,
-    asked: Asked,
+    asked: PortConnections,
     [grpc, http, peer]: [Arc<Places>; 3],
 ) {
     while shards.changed().await.is_ok() {
@@ -124,8 +124,8 @@ mod tests {
         (1..=number).map(|id| ShardConfig { id: ShardId(id), url: url(id) }).collect()
     }
 
-    const ALONE: Asked = Asked { grpc: None, http: None, peer: None, has_peers: false };
-    const IN_CLUSTER: Asked = Asked { has_peers: true, ..ALONE };
+    const ALONE: PortConnections = PortConnections { grpc: None, http: None, peer: None, has_peers: false };
+    const IN_CLUSTER: PortConnections = PortConnections { has_peers: true, ..ALONE };
 
     #[test]
     fn the_shards_come_first() {
@@ -143,7 +143,7 @@ mod tests {
     fn many_descriptors_are_not_used_up_by_default() {
         let most = ConnectionCaps { grpc: GRPC_DEFAULT_MAX, http: HTTP_DEFAULT_MAX, peer: PEER_DEFAULT_MAX };
         assert_eq!(share(usize::MAX, &shards(2), IN_CLUSTER), most);
-        let asked = Asked { grpc: Some(20_000), http: Some(9), peer: Some(300), has_peers: true };
+        let asked = PortConnections { grpc: Some(20_000), http: Some(9), peer: Some(300), has_peers: true };
         let caps = ConnectionCaps { grpc: 20_000, http: 9, peer: 300 };
         assert_eq!(share(1 << 20, &shards(2), asked), caps);
     }

@@ -3,22 +3,22 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use forebay_access::Grant;
-use forebay_edge::{access::Following, tls::Reloading, traces::Exporting};
+use forebay_edge::{access::FollowTask, tls::ReloadTask, traces::ExportTask};
 use forebay_engine::Engine;
 use forebay_operators::cluster::Member;
-use forebay_web::{HttpServing, NodeInfo};
+use forebay_web::{HttpServer, NodeInfo};
 use tokio::task::JoinHandle;
 
-use crate::grpc::Serving;
+use crate::grpc::GrpcServer;
 
 /// A running node. It runs until it is passed to `stop`.
 pub struct Node {
     /// Stopped before the servers, so that it can still answer calls.
     pub(crate) engine: Engine,
     /// Closed once the engine has answered.
-    pub(crate) grpc: Serving,
+    pub(crate) grpc: GrpcServer,
     /// Closed last, so that operators see the shutdown.
-    pub(crate) http: HttpServing,
+    pub(crate) http: HttpServer,
     /// Holds the addresses, and the flag that `/readyz` answers.
     pub(crate) info: Arc<NodeInfo>,
     /// Keeps the flag and the health checks true to what is served.
@@ -28,11 +28,11 @@ pub struct Node {
     /// The node's part in its cluster.
     pub(crate) member: Member,
     /// Follows the files of the certificates.
-    pub(crate) reloading: Reloading,
+    pub(crate) reloading: ReloadTask,
     /// Follows the file of tokens. `None`: there is no access control.
-    pub(crate) following: Option<Following>,
+    pub(crate) following: Option<FollowTask>,
     /// Sends spans. `None`: there are none.
-    pub(crate) exporting: Option<Exporting>,
+    pub(crate) exporting: Option<ExportTask>,
     /// How long a stopping node still serves while load balancers notice.
     pub(crate) drain: Duration,
 }
@@ -51,7 +51,7 @@ impl Node {
     /// Looks at the files of certificates and tokens now, not only when it is time to.
     pub fn look_at_files(&self) {
         self.reloading.look_now();
-        self.following.iter().for_each(Following::look_now);
+        self.following.iter().for_each(FollowTask::look_now);
     }
 
     /// Takes what a configuration that was read again says of the certificates of clients. The rest of it is

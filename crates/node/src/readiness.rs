@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_engine::{Engine, Served};
+use forebay_engine::{Engine, ShardCounts};
 use forebay_web::NodeInfo;
 
 use crate::grpc::Health;
@@ -15,7 +15,7 @@ const FIRST_LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 pub async fn follow(engine: Engine, health: Health, info: Arc<NodeInfo>) {
     let mut served = engine.served();
     if served.wait_for(|served| served.owned > 0).await.is_ok() {
-        let looked_at = served.wait_for(|served: &Served| served.starting == 0);
+        let looked_at = served.wait_for(|served: &ShardCounts| served.starting == 0);
         let _ = tokio::time::timeout(FIRST_LOOK_TIMEOUT, looked_at).await;
     }
     loop {
@@ -27,7 +27,7 @@ pub async fn follow(engine: Engine, health: Health, info: Arc<NodeInfo>) {
     }
 }
 
-async fn set(health: &Health, info: &NodeInfo, now: Served) {
+async fn set(health: &Health, info: &NodeInfo, now: ShardCounts) {
     let ready = now.owned > 0;
     if info.serving.send_replace(ready) == ready {
         return;

@@ -4,23 +4,24 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_config::{Config, ShardConfig};
 use forebay_edge::{
-    access::{Access, AccessError, Following, TokenBook, Writer},
+    access::{Access, AccessError, FollowTask, TokenBook, Writer},
     admission::LoadLimits,
     audit::{self, Auditor},
     connections::{PlaceRules, Places},
     listen::{BindError, host_name, listen, reachable},
     random::{NoRandomNumbers, random},
     rpc::PageTokens,
-    tls::{Certificates, Reloading, TlsError},
-    traces::{Exporting, Traces, TracesError},
+    tls::{Certificates, ReloadTask, TlsError},
+    traces::{ExportTask, Traces, TracesError},
 };
 use forebay_engine::{Duty, Engine, ListedShard, Reach, Setup, TenantBudget};
 use forebay_front::{Front, Links};
-use forebay_membership::{BeginError, Begun, Followed, JoinError};
+use forebay_membership::{BeginError, EngineShards, InitialCatalog, JoinError};
 use forebay_operators::{
     calls::Admin,
     cluster::{
-        self, CatalogMigrateError, CatalogShards, CopyFile, Joining, JoiningError, Misplaced, NoFolder,
+        self, CatalogMigrateError, CatalogShards, CopyFile, JoiningError, JoiningNode, NoFolder,
+        ShardMismatch,
     },
     gather::Gather,
     shard_reports,
@@ -29,14 +30,14 @@ use forebay_operators::{
 };
 use forebay_types::{Clock, SystemClock};
 use forebay_web::{
-    Measured, NodeInfo, metrics,
+    MetricSources, NodeInfo, metrics,
     serve_http::{HttpError, serve_http},
 };
 use prost_reflect::DescriptorError;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
-    descriptors::{self, Asked},
+    descriptors::{self, PortConnections},
     grpc::{self, Layers, Queue, ReflectionError},
     node::Node,
     readiness,
@@ -86,7 +87,7 @@ pub enum StartError {
     Copy(#[from] NoFolder),
     /// Shards are listed elsewhere than in the catalog.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Misplaced(Vec<Misplaced>),
+    Misplaced(Vec<ShardMismatch>),
     /// The catalog can't be made.
     #[error(transparent)]
     Catalog(#[from] CatalogMigrateError),
@@ -121,7 +122,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     // 4. The engine. It owns nothing until the cluster tells it to.
     let clients_address = config.advertise_clients.clone().unwrap_or_else(|| reachable(grpc_address));
     let (places, tls) = (peer_connections.clone(), certificates.peer());
-    let own = Joining::listen(&config, begun, places, tls, &clients_address, http_address).await?;
+    let own = JoiningNode::listen(&config, begun, places, tls, &clients_address, http_address).await?;
     let engine = start_engine(&config, &own, followed.shards(), clock.clone())?;
 
     // 5. gRPC. Health answers not serving until the shards are owned, which shows peers that we are alive.
@@ -151,7 +152,7 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
         clock: clock.clone(),
         serving: Default::default(),
         cluster: own.state.subscribe(),
-        metrics: Measured { recorder, history: own.history.clone(), settings: config.settings.clone() },
+        metrics: MetricSources { recorder, history: own.history.clone(), settings: config.settings.clone() },
         streams: Default::default(),
         grafana: config.http_access.grafana.clone(),
     });
@@ -162,8 +163,8 @@ pub async fn start(config: Config) -> Result<Node, StartError> {
     let ports = [grpc.load().connections.clone(), grpc.load().http_connections.clone(), peer_connections];
     tasks.push(tokio::spawn(descriptors::follow(limit, listed, asked, ports)));
     let member = own.join(engine.clone(), clock, followed, traces).await?;
-    let reloading = Reloading::start(&certificates, info.clock.clone());
-    let (following, drain) = (tokens.map(Following::start), config.drain);
+    let reloading = ReloadTask::start(&certificates, info.clock.clone());
+    let (following, drain) = (tokens.map(FollowTask::start), config.drain);
     Ok(Node { engine, grpc, http, info, readiness, tasks, member, reloading, following, exporting, drain })
 }
 
@@ -177,7 +178,7 @@ fn certificates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Certificates,
 }
 
 /// The catalog as it is now. Its shards are where the configuration lists them.
-async fn begin(config: &Config, certificates: &Certificates) -> Result<Begun, StartError> {
+async fn begin(config: &Config, certificates: &Certificates) -> Result<InitialCatalog, StartError> {
     CopyFile::of(config).map_or(Ok(()), |file| file.check())?;
     cluster::make_missing(config).await?;
     let begun = cluster::begin(config, certificates.peer()).await?;
@@ -189,7 +190,7 @@ async fn begin(config: &Config, certificates: &Certificates) -> Result<Begun, St
 /// catalog.
 async fn protection(
     config: &Config,
-    begun: &Begun,
+    begun: &InitialCatalog,
     clock: &Arc<dyn Clock>,
 ) -> Result<(Arc<Access>, Option<Writer>, Option<TokenBook>), StartError> {
     let catalog = begun.catalog.clone();
@@ -204,7 +205,7 @@ async fn protection(
 }
 
 /// Begins the traces and their export, if they have somewhere to go.
-fn traces(config: &Config) -> Result<Option<(Traces, Exporting)>, TracesError> {
+fn traces(config: &Config) -> Result<Option<(Traces, ExportTask)>, TracesError> {
     let name = config.name.as_ref().map_or_else(host_name, ToString::to_string);
     config.traces.as_ref().map(|settings| Traces::start(settings, &name)).transpose()
 }
@@ -216,8 +217,8 @@ fn place_rules(config: &Config) -> PlaceRules {
 }
 
 /// How many connections the configuration sets for each port.
-fn asked(config: &Config) -> Asked {
-    Asked {
+fn asked(config: &Config) -> PortConnections {
+    PortConnections {
         grpc: config.grpc_connections,
         http: config.http_connections,
         peer: config.peer_connections,
@@ -229,8 +230,8 @@ fn asked(config: &Config) -> Asked {
 async fn open_shards(
     config: &Config,
     listed: &[ShardConfig],
-    begun: &Begun,
-) -> Result<(Followed, watch::Receiver<Vec<ShardConfig>>), StartError> {
+    begun: &InitialCatalog,
+) -> Result<(EngineShards, watch::Receiver<Vec<ShardConfig>>), StartError> {
     let opener = Opener::new(config);
     let shards = opener.open_all(listed).map_err(StartError::Unfit)?;
     shard_reports::check(&shards, config.allow_not_durable).await.map_err(StartError::Unfit)?;
@@ -238,13 +239,13 @@ async fn open_shards(
     let shards: Vec<NumberedShard> = shards.into_iter().map(|shard| checks.on(shard)).collect();
     let opener = CatalogShards::new(opener, checks);
     let listed = opener.listed();
-    Ok((Followed::begin(begun.shards().to_vec(), Arc::new(opener), shards), listed))
+    Ok((EngineShards::begin(begun.shards().to_vec(), Arc::new(opener), shards), listed))
 }
 
 /// Starts the engine. It owns nothing until it is told to.
 fn start_engine(
     config: &Config,
-    own: &Joining,
+    own: &JoiningNode,
     shards: Vec<ListedShard>,
     clock: Arc<dyn Clock>,
 ) -> Result<Engine, NoRandomNumbers> {
@@ -262,7 +263,7 @@ fn start_engine(
 }
 
 /// The queue that serves clients. It passes calls on to other nodes, if any can join.
-fn queue(engine: &Engine, config: &Config, own: &Joining, clock: Arc<dyn Clock>) -> Queue {
+fn queue(engine: &Engine, config: &Config, own: &JoiningNode, clock: Arc<dyn Clock>) -> Queue {
     let links = (!config.is_alone()).then(|| own.links.clone() as Arc<dyn Links>);
     let front = Front::new(engine.clone(), links);
     Queue { engine: engine.clone(), front, rules: Arc::new(config.rules.clone()), clock }
@@ -272,7 +273,7 @@ fn queue(engine: &Engine, config: &Config, own: &Joining, clock: Arc<dyn Clock>)
 fn admin(
     config: &Config,
     queue: &Queue,
-    own: &Joining,
+    own: &JoiningNode,
     status: Arc<StatusCache>,
     token_book: Option<TokenBook>,
 ) -> Admin {
@@ -293,7 +294,7 @@ fn admin(
 }
 
 /// Tasks that see to operations, the history of figures, old audit records, and the copy of the catalog.
-fn tasks(config: &Config, admin: &Admin, own: &Joining, engine: Engine) -> Vec<JoinHandle<()>> {
+fn tasks(config: &Config, admin: &Admin, own: &JoiningNode, engine: Engine) -> Vec<JoinHandle<()>> {
     let clock = || admin.clock.clone();
     let copy = cluster::keep_copy(config, own.image(), clock()).map(tokio::spawn);
     let tasks = [
@@ -306,7 +307,7 @@ fn tasks(config: &Config, admin: &Admin, own: &Joining, engine: Engine) -> Vec<J
 
 /// Signs page tokens by the secret of the cluster. Its only node has none: it signs by the cluster's random
 /// id, so that a list goes on after a restart.
-fn page_tokens(config: &Config, own: &Joining, clock: Arc<dyn Clock>) -> PageTokens {
+fn page_tokens(config: &Config, own: &JoiningNode, clock: Arc<dyn Clock>) -> PageTokens {
     if let Some(secret) = config.peer_secrets.first() {
         return PageTokens::new(&[secret.reveal().as_bytes()], clock);
     }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use forebay_config::{Config, ShardConfig, ShardUrl};
 use forebay_store::{
-    Claim, ErrorClass, MigrateError, MySqlOptions, MySqlServers, Observation, Probed, ReadAhead, Settings,
-    Shard, ShardConnections, ShardIdentity, SqliteShard, StoreError,
+    Claim, ErrorClass, MigrateError, MySqlOptions, MySqlServers, Observation, ProbeOutcome, ReadAhead,
+    Settings, Shard, ShardConnections, ShardIdentity, SqliteShard, StoreError,
 };
 use forebay_types::{ClusterId, ShardId};
 use futures_util::{StreamExt as _, future::join_all, stream};
@@ -280,7 +280,7 @@ impl Shard for CheckedShard {
         self.inner.observe().await
     }
 
-    async fn probe(&self) -> Result<Probed, StoreError> {
+    async fn probe(&self) -> Result<ProbeOutcome, StoreError> {
         self.inner.probe().await
     }
 

@@ -1,6 +1,6 @@
 //! Changes of items: asks other nodes for those in their shards, and answers them.
 
-use forebay_engine::{ChangeCall, Changed, Engine};
+use forebay_engine::{ChangeCall, ChangeResult, Engine};
 use forebay_front::LinkError;
 use forebay_proto::peer;
 use tonic::{Code, Response, Status};
@@ -24,7 +24,11 @@ pub enum NoAnswer {
 
 impl PeerLinks {
     /// Has another node change items.
-    pub async fn change_items(&self, address: &str, call: &ChangeCall) -> Result<Vec<Changed>, NoAnswer> {
+    pub async fn change_items(
+        &self,
+        address: &str,
+        call: &ChangeCall,
+    ) -> Result<Vec<ChangeResult>, NoAnswer> {
         let link = self.bulk(address).ok_or(NoAnswer::NotAsked)?;
         let _place = link.room.take(&call.namespace, Load::Settle, 0).map_err(|_| NoAnswer::NotAsked)?;
         let request = changes::request(call);

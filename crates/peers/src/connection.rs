@@ -10,19 +10,19 @@ use std::{
 
 use forebay_edge::{
     connections::Place,
-    tls::{Accepted, Guarded, Listener},
+    tls::{AcceptedConnection, GuardedStream, Listener},
 };
 use futures_util::Stream;
 
 /// Accepts connections. Their calls know their places.
-pub struct Incoming(pub Listener);
+pub struct PeerListener(pub Listener);
 
-impl Stream for Incoming {
-    type Item = io::Result<Guarded<Arc<Place>, ()>>;
+impl Stream for PeerListener {
+    type Item = io::Result<GuardedStream<Arc<Place>, ()>>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Accepted { stream, lifetime, .. } = ready!(self.0.poll_accept(context));
+        let AcceptedConnection { stream, lifetime, .. } = ready!(self.0.poll_accept(context));
         let place = lifetime.place().clone();
-        Poll::Ready(Some(Ok(Guarded::new(stream, lifetime, place, ()))))
+        Poll::Ready(Some(Ok(GuardedStream::new(stream, lifetime, place, ()))))
     }
 }

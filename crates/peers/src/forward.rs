@@ -4,7 +4,9 @@ use std::{error::Error as _, time::Duration};
 
 use async_trait::async_trait;
 use forebay_edge::traces;
-use forebay_engine::{EnqueueCall, Enqueued, ExtendOf, NackOf, NewItem, OverBudget, RETRY_AFTER, Settlement};
+use forebay_engine::{
+    EnqueueCall, EnqueueOutcome, ExtendOf, NackOf, NewItem, OverBudget, RETRY_AFTER, Settlement,
+};
 use forebay_front::{Answers, LinkError, Links};
 use forebay_types::{Namespace, Reason, Receipt, Refusal, Timestamp};
 use tonic::{Code, ConnectError, Request, Response, Status};
@@ -27,7 +29,7 @@ impl Links for PeerLinks {
         self.own_address()
     }
 
-    async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<Enqueued> {
+    async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<EnqueueOutcome> {
         let carried = |item: &NewItem| {
             let key = item.dedupe_key.as_ref().map_or(0, String::len);
             item.body.bytes() + item.topic.len() + key + MEMBER_BYTES

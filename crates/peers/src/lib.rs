@@ -22,8 +22,8 @@ mod server;
 pub mod wire;
 
 pub use changes::NoAnswer;
-pub use connection::Incoming;
+pub use connection::PeerListener;
 pub use credentials::Credentials;
 pub use dial::Dial;
 pub use links::PeerLinks;
-pub use server::{PeerCalls, PeerServing, serve};
+pub use server::{PeerCalls, PeerServer, serve};

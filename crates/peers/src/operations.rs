@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use forebay_engine::{Engine, ItemCount, OperationsSeen, Ordered};
+use forebay_engine::{Engine, ItemCount, OperationsSnapshot, OrderResult};
 use forebay_proto::peer;
 use forebay_store::{
     OperationId, OperationOrder, OperationSpec, pack_operation, pack_operation_part, pack_operation_row,
@@ -25,7 +25,7 @@ impl PeerLinks {
         address: &str,
         order: &OperationOrder,
         only: Option<ShardId>,
-    ) -> Option<Vec<Ordered>> {
+    ) -> Option<Vec<OrderResult>> {
         let request =
             peer::OrderOperationRequest { order: pack_operation(order).into(), shard: only.map(|id| id.0) };
         let caller = order.namespace();
@@ -40,13 +40,13 @@ impl PeerLinks {
         address: &str,
         namespace: &Namespace,
         id: Option<OperationId>,
-    ) -> Option<OperationsSeen> {
+    ) -> Option<OperationsSnapshot> {
         let id = id.map(|id| id.0.to_vec()).unwrap_or_default().into();
         let request = peer::ListOperationsRequest { namespace: namespace.to_string(), id };
         let ask = async |mut client: Client| client.list_operations(limited(request)).await;
         let answer = self.look(address, namespace, ask).await?;
         let parts = answer.parts.iter().filter_map(|part| unpack_operation_part(part)).collect();
-        Some(OperationsSeen { parts, shards: answer.shards.into_iter().map(ShardId).collect() })
+        Some(OperationsSnapshot { parts, shards: answer.shards.into_iter().map(ShardId).collect() })
     }
 
     /// Counts what an operation would change in another node's shards. `None`: no answer came.
@@ -73,7 +73,7 @@ impl PeerLinks {
 }
 
 /// Answer of a shard. `None`: it was not written by this program.
-fn ordered(answer: peer::OrderAnswer) -> Option<Ordered> {
+fn ordered(answer: peer::OrderAnswer) -> Option<OrderResult> {
     let shard = ShardId(answer.shard);
     match answer.refusal {
         Some(why) => Some((shard, Err(refusal::refusal(why)))),
@@ -89,7 +89,7 @@ pub async fn order_operation(
     let order: OperationOrder = unpack_operation(&request.order)
         .ok_or_else(|| Status::invalid_argument("the order is not readable"))?;
     let answers = engine.order(order, request.shard.map(ShardId)).await.map_err(refused)?;
-    let answer = |(shard, result): Ordered| match result {
+    let answer = |(shard, result): OrderResult| match result {
         Ok(row) => peer::OrderAnswer { shard: shard.0, row: pack_operation_row(&row).into(), refusal: None },
         Err(why) => {
             let refusal = Some(refusal::message(why));

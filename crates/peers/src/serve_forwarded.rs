@@ -6,7 +6,7 @@ use forebay_proto::peer;
 use forebay_types::Refusal;
 use tonic::Status;
 
-use super::wire::{self, Malformed};
+use super::wire::{self, MalformedMessage};
 
 /// Stores items in a shard of this node.
 pub async fn enqueue(
@@ -49,6 +49,6 @@ fn members<A>(answers: Result<Vec<Result<A, Refusal>>, Refusal>, count: usize) -
     answers.unwrap_or_else(|refusal| (0..count).map(|_| Err(refusal.clone())).collect())
 }
 
-fn refused(malformed: Malformed) -> Status {
+fn refused(malformed: MalformedMessage) -> Status {
     Status::invalid_argument(malformed.to_string())
 }

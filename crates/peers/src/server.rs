@@ -31,7 +31,7 @@ use tonic::{Request, Response, Status, service::interceptor::InterceptedService,
 
 use super::{
     changes,
-    connection::Incoming,
+    connection::PeerListener,
     credentials::{CheckCredentials, Credentials},
     explain, keys, old_looks, operations, serve_forwarded,
 };
@@ -260,7 +260,7 @@ impl PeerService for PeerCalls {
 }
 
 /// A running listener.
-pub struct PeerServing {
+pub struct PeerServer {
     /// Starts the shutdown.
     shutdown: oneshot::Sender<()>,
     /// Ends when the port is closed and all connections have ended.
@@ -268,7 +268,7 @@ pub struct PeerServing {
 }
 
 /// Serves other nodes of the cluster.
-pub fn serve(incoming: Incoming, credentials: Credentials, calls: PeerCalls) -> PeerServing {
+pub fn serve(incoming: PeerListener, credentials: Credentials, calls: PeerCalls) -> PeerServer {
     let service = PeerServiceServer::new(calls).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let service = InterceptedService::new(service, CheckCredentials::new(credentials));
     let router = Server::builder()
@@ -285,10 +285,10 @@ pub fn serve(incoming: Incoming, credentials: Credentials, calls: PeerCalls) -> 
         // A dropped sender means the same as a message.
         let _ = closed.await;
     }));
-    PeerServing { shutdown, task }
+    PeerServer { shutdown, task }
 }
 
-impl PeerServing {
+impl PeerServer {
     /// Closes the port, waits up to `timeout` for connections to end, then drops them.
     pub async fn close(self, timeout: Duration) {
         let _ = self.shutdown.send(());

@@ -15,7 +15,7 @@ use anyhow::{Context as _, bail, ensure};
 use crate::kind::Kind;
 
 /// A server that was unpacked.
-pub(crate) struct Unpacked {
+pub(crate) struct UnpackedServer {
     /// The loader, its arguments, and the server.
     pub(crate) program: Vec<OsString>,
     /// The server's messages, character sets and SQL.
@@ -23,7 +23,7 @@ pub(crate) struct Unpacked {
 }
 
 /// The server in `folder`, which is unpacked now unless that was done before.
-pub(crate) fn unpack(kind: Kind, folder: &Path) -> anyhow::Result<Unpacked> {
+pub(crate) fn unpack(kind: Kind, folder: &Path) -> anyhow::Result<UnpackedServer> {
     let root = once(folder, "root", kind == Kind::MySql, |packages, root| {
         packages.fetch(kind)?;
         packages.extract(root)
@@ -55,7 +55,7 @@ pub(crate) fn once(
     Ok(made)
 }
 
-fn find_in(kind: Kind, root: &Path) -> anyhow::Result<Unpacked> {
+fn find_in(kind: Kind, root: &Path) -> anyhow::Result<UnpackedServer> {
     let triplet = format!("{ARCH}-linux-gnu");
     let loader = match ARCH {
         "x86_64" => "ld-linux-x86-64.so.2",
@@ -93,7 +93,7 @@ fn find_in(kind: Kind, root: &Path) -> anyhow::Result<Unpacked> {
         .map(|folder| root.join(folder))
         .find(|folder| folder.join("english/errmsg.sys").exists())
         .context("the packages contain no english/errmsg.sys")?;
-    Ok(Unpacked { program, share })
+    Ok(UnpackedServer { program, share })
 }
 
 /// An apt with its own lists, cache and status: it does not touch those of the machine.

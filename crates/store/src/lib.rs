@@ -24,10 +24,10 @@ pub use batch::{
 pub use catalog::{
     Assignment, AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges,
     CatalogError, CatalogImage, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home,
-    ImageVersions, Joined, NewSession, NewToken, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish,
-    PolicyWritten, PrincipalKind, RootBounds, SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot,
-    SettingsWish, Sighting, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens,
-    Versions, check_shard_url, descendants,
+    ImageVersions, JoinOutcome, NewSession, NewToken, NodeReport, PolicyBounds, PolicyOutcome, PolicyRemoval,
+    PolicyWish, PrincipalKind, RootBounds, SessionBounds, SessionRow, SettingsDocument, SettingsSnapshot,
+    SettingsWish, Sighting, TokenAddOutcome, TokenBounds, TokenChange, TokenChangeOutcome, TokenMaker,
+    TokenRow, Tokens, Versions, check_shard_url, descendants,
 };
 pub use error::{CommitError, ErrorClass, MigrateError, StoreError};
 pub use looked::{Death, DeathRow, StoredItem, StoredState};
@@ -47,7 +47,7 @@ pub use rows::{
     TopicCounts, TopicRow, WalkedRow,
 };
 pub use shard::{
-    Claim, Heartbeat, ItemLocation, Outcome, Probed, Reader, Renewal, Shard, ShardConnections, Writer,
+    Claim, Heartbeat, ItemLocation, Outcome, ProbeOutcome, Reader, Renewal, Shard, ShardConnections, Writer,
 };
 pub use sqlite::{SqliteCatalog, SqliteShard};
 pub use tally::{NamespaceTally, Tally, TopicTally};

@@ -44,7 +44,7 @@ pub trait Shard: Send + Sync + 'static {
     /// Commits a row of its own on the shard's server. A candidate does so before it takes a shard over that
     /// was not released: where that takes long, the owner may be slow for the same reason. An owner does so
     /// when a batch takes long.
-    async fn probe(&self) -> Result<Probed, StoreError>;
+    async fn probe(&self) -> Result<ProbeOutcome, StoreError>;
 
     /// Reads what can be read of the shard before it is taken over, so that there is less to load. Its owner
     /// goes on meanwhile.
@@ -65,7 +65,7 @@ pub trait Shard: Send + Sync + 'static {
 
 /// Result of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Probed {
+pub enum ProbeOutcome {
     /// The server has committed a row.
     Committed,
     /// The store is embedded: there is no server, and nothing was done.

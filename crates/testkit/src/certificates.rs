@@ -16,7 +16,7 @@ use rcgen::{
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate with its key.
-pub struct Issued {
+pub struct IssuedCertificate {
     /// The certificate, as PEM.
     pub cert: String,
     /// Its key, as PEM.
@@ -45,12 +45,12 @@ impl Authority {
     }
 
     /// A certificate for these names: URIs, addresses or DNS names. It is of use to servers and clients.
-    pub fn issue(&self, names: &[&str]) -> Issued {
+    pub fn issue(&self, names: &[&str]) -> IssuedCertificate {
         self.sign(names, |_| {})
     }
 
     /// The same, valid from so many seconds after 1970 until so many.
-    pub fn issue_valid(&self, names: &[&str], begins: u64, ends: u64) -> Issued {
+    pub fn issue_valid(&self, names: &[&str], begins: u64, ends: u64) -> IssuedCertificate {
         let time = |seconds| date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
         self.sign(names, |params| {
             params.not_before = time(begins);
@@ -58,7 +58,7 @@ impl Authority {
         })
     }
 
-    fn sign(&self, names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Issued {
+    fn sign(&self, names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> IssuedCertificate {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "common name");
         params.subject_alt_names = names.iter().map(|name| alternative(name)).collect();
@@ -67,11 +67,11 @@ impl Authority {
         change(&mut params);
         let key = KeyPair::generate().unwrap();
         let cert = params.signed_by(&key, &self.0).unwrap();
-        Issued { cert: cert.pem(), key: key.serialize_pem(), der: cert.der().to_vec() }
+        IssuedCertificate { cert: cert.pem(), key: key.serialize_pem(), der: cert.der().to_vec() }
     }
 }
 
-impl Issued {
+impl IssuedCertificate {
     /// Writes both to files of a folder, `NAME.crt` and `NAME.key`. Each appears at once and whole.
     pub fn write(&self, folder: &Path, name: &str) -> [PathBuf; 2] {
         let key = put(folder, &format!("{name}.key"), &self.key);

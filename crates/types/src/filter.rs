@@ -47,7 +47,7 @@ pub struct Filter(Vec<Term>);
 
 /// The value that a row has in a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Held<'a> {
+pub enum FieldValue<'a> {
     /// This text.
     Text(Cow<'a, str>),
     /// This number. A span has its microseconds.
@@ -88,7 +88,7 @@ impl Filter {
     }
 
     /// Whether all terms hold for a row, which `held` describes.
-    pub fn holds<'a>(&self, held: impl Fn(&str) -> Held<'a>) -> bool {
+    pub fn holds<'a>(&self, held: impl Fn(&str) -> FieldValue<'a>) -> bool {
         self.0.iter().all(|term| term.holds(&held(term.field)) != term.negated)
     }
 
@@ -105,17 +105,17 @@ impl Filter {
 }
 
 impl Term {
-    fn holds(&self, held: &Held<'_>) -> bool {
+    fn holds(&self, held: &FieldValue<'_>) -> bool {
         let is_equal = |text: &str| self.value.is_text(text);
         match (held, self.operator, &self.value) {
-            (Held::Text(text), Operator::Equal, _) => is_equal(text),
-            (Held::Text(text), Operator::NotEqual, _) => !is_equal(text),
-            (Held::Text(text), Operator::Has, Value::Text(part)) => text.contains(part.as_str()),
-            (Held::Words(words), Operator::Equal | Operator::Has, _) => {
+            (FieldValue::Text(text), Operator::Equal, _) => is_equal(text),
+            (FieldValue::Text(text), Operator::NotEqual, _) => !is_equal(text),
+            (FieldValue::Text(text), Operator::Has, Value::Text(part)) => text.contains(part.as_str()),
+            (FieldValue::Words(words), Operator::Equal | Operator::Has, _) => {
                 words.iter().any(|word| is_equal(word))
             }
-            (Held::Words(words), Operator::NotEqual, _) => !words.iter().any(|word| is_equal(word)),
-            (Held::Number(number), operator, Value::Number(value)) => {
+            (FieldValue::Words(words), Operator::NotEqual, _) => !words.iter().any(|word| is_equal(word)),
+            (FieldValue::Number(number), operator, Value::Number(value)) => {
                 let order = number.cmp(value);
                 match operator {
                     Operator::Equal | Operator::Has => order == Ordering::Equal,

@@ -12,7 +12,7 @@ use forebay_types::{Clock, Timestamp};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::{condition::Condition, measured::Measured, streams::Streams};
+use super::{condition::Condition, measured::MetricSources, streams::Streams};
 
 /// The state of the node, which every request handler reads.
 pub type State = axum::extract::State<Arc<NodeInfo>>;
@@ -48,7 +48,7 @@ pub struct NodeInfo {
     /// The cluster as this node sees it.
     pub cluster: watch::Receiver<Arc<ClusterState>>,
     /// Sources of the metrics.
-    pub metrics: Measured,
+    pub metrics: MetricSources,
     /// Open pages that follow what happens.
     pub streams: Streams,
     /// The template of links to Grafana.

@@ -27,6 +27,6 @@ pub use gate::Gate;
 pub use guard::{Cookies, FormKey, Keeper, Proxies, Sessions};
 pub use hosts::Hosts;
 pub use info::{NodeInfo, NodeStatus};
-pub use measured::Measured;
+pub use measured::MetricSources;
 pub use origins::Origins;
-pub use server::{HttpServing, serve};
+pub use server::{HttpServer, serve};

@@ -5,7 +5,7 @@ use forebay_peers::history::History;
 use metrics_exporter_prometheus::PrometheusHandle;
 
 /// Sources of a node's metrics, beside its state.
-pub struct Measured {
+pub struct MetricSources {
     /// Renders them.
     pub recorder: PrometheusHandle,
     /// How namespaces and topics were last.

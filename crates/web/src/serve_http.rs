@@ -15,7 +15,7 @@ use prost_reflect::DescriptorError;
 use tokio::net::TcpListener;
 
 use crate::{
-    Connect, Cookies, FormKey, Gate, Hosts, HttpServing, Keeper, NodeInfo, Origins, Proxies, Sessions,
+    Connect, Cookies, FormKey, Gate, Hosts, HttpServer, Keeper, NodeInfo, Origins, Proxies, Sessions,
 };
 
 /// Why the HTTP port can't be served.
@@ -37,7 +37,7 @@ pub fn serve_http(
     audit: Arc<Auditor>,
     calls: Calls,
     catalog: Arc<dyn Catalog>,
-) -> Result<HttpServing, HttpError> {
+) -> Result<HttpServer, HttpError> {
     let origins = Origins::new(&config.http_access.cors_origins);
     let connect = Connect::new(FILE_DESCRIPTOR_SET, calls, origins.clone())?;
     let proxies = Proxies::new(&config.http_access.trusted_proxies);

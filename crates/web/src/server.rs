@@ -13,7 +13,7 @@ use forebay_access::{FORMS, PAGES};
 use forebay_edge::{
     admission::{AdmissionLoad, Caller, ConnectionLoad},
     connections::{CREDENTIAL, Lifetime, Place, count_closed},
-    tls::{Accepted, Beginning, Listener, Source, Stream},
+    tls::{AcceptedConnection, HandshakeConfig, Listener, Source, Stream},
 };
 use http::Request;
 use hyper::{body::Incoming, server::conn::http1};
@@ -32,7 +32,7 @@ use tower::util::{MapRequest, MapResponse};
 use super::{
     assets,
     connect::{Connect, PATHS},
-    dashboard::{self, Shared},
+    dashboard::{self, SharedLists},
     gate::{self, Gate},
     guard,
     info::{NodeInfo, NodeStatus, State},
@@ -47,7 +47,7 @@ const CONNECTION_AGE_MAX: Duration = Duration::from_secs(60);
 const LAST_ANSWER_TIMEOUT: Duration = Duration::from_secs(30 + 10);
 
 /// A running HTTP server.
-pub struct HttpServing {
+pub struct HttpServer {
     /// Starts the graceful shutdown.
     shutdown: oneshot::Sender<()>,
     /// Ends when the port is closed and all connections have ended.
@@ -64,10 +64,10 @@ pub fn serve(
     connect: Connect,
     gate: Gate,
     header_timeout: Duration,
-) -> HttpServing {
+) -> HttpServer {
     let upkeep = tokio::spawn(metrics::upkeep(info.metrics.recorder.clone()));
     let (load, calls, connect) = (info.load.clone(), connect.calls().clone(), Arc::new(connect));
-    let beginning = Beginning { tls, http2: false, limit: header_timeout };
+    let beginning = HandshakeConfig { tls, http2: false, limit: header_timeout };
     let listener = Listener::new(listener, load.http_connections.clone(), beginning);
     let pages = PAGES.iter().filter_map(|(path, ..)| Some((*path, page_handler(path)?)));
     let forms = FORMS.iter().filter_map(|(path, _)| Some((*path, form_handler(path)?)));
@@ -78,11 +78,11 @@ pub fn serve(
         .fallback(move |request| call(connect.clone(), request))
         .layer(Extension(gate.keeper.clone()))
         .layer(Extension(calls))
-        .layer(Extension(Arc::new(Shared::default())))
+        .layer(Extension(Arc::new(SharedLists::default())))
         .layer(middleware::from_fn_with_state(Arc::new(gate), gate::pass));
     let (shutdown, closed) = oneshot::channel::<()>();
     let task = tokio::spawn(accept(listener, router, load, header_timeout, closed));
-    HttpServing { shutdown, task, upkeep }
+    HttpServer { shutdown, task, upkeep }
 }
 
 /// The handler of a page. Only pages are reached that have a row in the list of their needs.
@@ -127,7 +127,7 @@ async fn accept(
             Some(_) = connections.join_next() => continue,
             accepted = poll_fn(|context| listener.poll_accept(context)) => accepted,
         };
-        let Accepted { stream, principal, client, lifetime } = accepted;
+        let AcceptedConnection { stream, principal, client, lifetime } = accepted;
         let load = Arc::new(ConnectionLoad::new(&load.limits, lifetime.place().clone()));
         let peer = Peer { stream, lifetime, caller: Caller { load, principal, client } };
         connections.spawn(connection(peer, router.clone(), header_timeout, stopped.clone()));
@@ -214,7 +214,7 @@ async fn connection(
     }
 }
 
-impl HttpServing {
+impl HttpServer {
     /// Closes the port, waits up to `timeout` for connections to end, then drops them.
     pub async fn close(self, timeout: Duration) {
         self.upkeep.abort();

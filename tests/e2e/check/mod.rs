@@ -2,7 +2,7 @@
 
 mod timeline;
 
-use crate::history::{Event, Outcome, Settled, Verb};
+use crate::history::{Event, Outcome, SettlementEnd, Verb};
 use timeline::Timeline;
 
 /// A broken invariant.
@@ -37,7 +37,7 @@ fn no_lost_enqueue(timeline: &Timeline<'_>, violations: &mut Vec<Violation>) {
         let Some(id) = stored else { continue };
         let deliveries = timeline.items.get(id).map_or(&[][..], Vec::as_slice);
         let acked = deliveries.iter().flat_map(|delivery| &delivery.settlements).any(|(_, verb, settled)| {
-            *verb == Verb::Ack && matches!(settled, Settled::Ok | Settled::Unknown(_))
+            *verb == Verb::Ack && matches!(settled, SettlementEnd::Ok | SettlementEnd::Unknown(_))
         });
         if !acked {
             let seen = format!("item {item}, answered OK as {id}: {} deliveries, no ack", deliveries.len());
@@ -79,7 +79,7 @@ fn one_item_per_enqueue(timeline: &Timeline<'_>, violations: &mut Vec<Violation>
 fn no_delivery_after_ack(timeline: &Timeline<'_>, violations: &mut Vec<Violation>) {
     for (id, deliveries) in &timeline.items {
         let acks = deliveries.iter().flat_map(|delivery| &delivery.settlements);
-        let acked = acks.filter(|(_, verb, settled)| *verb == Verb::Ack && **settled == Settled::Ok);
+        let acked = acks.filter(|(_, verb, settled)| *verb == Verb::Ack && **settled == SettlementEnd::Ok);
         let Some(acked) = acked.map(|(call, ..)| call.ended).min() else { continue };
         for late in deliveries.iter().filter(|delivery| delivery.call.began >= acked) {
             let seen = format!("{id}: acked at {acked:?}, delivery {} at {:?}", late.attempt, late.call);
@@ -114,7 +114,7 @@ fn stale_receipt_inert(timeline: &Timeline<'_>, violations: &mut Vec<Violation>)
     let mut add = |seen| violations.push(Violation { invariant: "STALE-RECEIPT-INERT", seen });
     for (id, deliveries) in &timeline.items {
         for (index, delivery) in deliveries.iter().enumerate() {
-            let done = delivery.settlements.iter().filter(|(.., settled)| **settled == Settled::Ok);
+            let done = delivery.settlements.iter().filter(|(.., settled)| **settled == SettlementEnd::Ok);
             for (call, verb, _) in done {
                 let next = deliveries[index + 1..]
                     .iter()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::check;
-use crate::history::{Call, Event, Outcome, Settled, Verb};
+use crate::history::{Call, Event, Outcome, SettlementEnd, Verb};
 
 const LEASE: Duration = Duration::from_secs(10);
 
@@ -32,12 +32,12 @@ fn delivery(at: u64, item: u64, id: &str, attempt: u32) -> Event {
     }
 }
 
-fn settle(at: u64, verb: Verb, receipt: &str, settled: Settled) -> Event {
+fn settle(at: u64, verb: Verb, receipt: &str, settled: SettlementEnd) -> Event {
     Event::Settle { call: call(at, at + 1), verb, receipt: receipt.into(), settled }
 }
 
-fn lost(fate: &str) -> Settled {
-    Settled::Lost(fate.into())
+fn lost(fate: &str) -> SettlementEnd {
+    SettlementEnd::Lost(fate.into())
 }
 
 fn unknown<T>() -> Outcome<T> {
@@ -54,27 +54,27 @@ fn valid() -> Vec<Event> {
         // An ack, retried.
         enqueue(1, Outcome::Ok("a")),
         delivery(2, 1, "a", 1),
-        settle(4, Verb::Ack, "a#1", Settled::Ok),
+        settle(4, Verb::Ack, "a#1", SettlementEnd::Ok),
         settle(6, Verb::Ack, "a#1", lost("gone")),
         // A nack, then the next delivery.
         enqueue(2, Outcome::Ok("b")),
         delivery(2, 2, "b", 1),
-        settle(4, Verb::Nack, "b#1", Settled::Ok),
+        settle(4, Verb::Nack, "b#1", SettlementEnd::Ok),
         delivery(5, 2, "b", 2),
-        settle(7, Verb::Ack, "b#2", Settled::Ok),
+        settle(7, Verb::Ack, "b#2", SettlementEnd::Ok),
         // A lease that ended, then a late ack.
         enqueue(3, Outcome::Ok("c")),
         delivery(2, 3, "c", 1),
         delivery(12, 3, "c", 2),
         settle(14, Verb::Ack, "c#1", lost("leased")),
-        settle(15, Verb::Ack, "c#2", Settled::Unknown("cut".into())),
+        settle(15, Verb::Ack, "c#2", SettlementEnd::Unknown("cut".into())),
         // Unknown, stored, retried.
         enqueue(4, unknown()),
         enqueue(4, Outcome::Ok("d")),
         delivery(2, 4, "d", 1),
-        settle(4, Verb::Extend(LEASE), "d#1", Settled::Ok),
+        settle(4, Verb::Extend(LEASE), "d#1", SettlementEnd::Ok),
         delivery(14, 4, "d", 2),
-        settle(16, Verb::Ack, "d#2", Settled::Ok),
+        settle(16, Verb::Ack, "d#2", SettlementEnd::Ok),
         // Unknown and not stored; failed.
         enqueue(5, unknown()),
         enqueue(6, Outcome::Failed("full".into())),
@@ -100,7 +100,7 @@ fn an_item_that_vanished_while_leased_is_found() {
 
 #[test]
 fn an_item_that_nobody_enqueued_is_found() {
-    let events = [delivery(2, 1, "a", 1), settle(4, Verb::Ack, "a#1", Settled::Ok)];
+    let events = [delivery(2, 1, "a", 1), settle(4, Verb::Ack, "a#1", SettlementEnd::Ok)];
     assert_eq!(found(&events), ["NO-PHANTOM"]);
 }
 
@@ -128,7 +128,7 @@ fn a_damaged_payload_is_found() {
 #[test]
 fn a_second_item_of_one_enqueue_is_found() {
     let mut events = valid();
-    events.extend([delivery(2, 1, "z", 1), settle(4, Verb::Ack, "z#1", Settled::Ok)]);
+    events.extend([delivery(2, 1, "z", 1), settle(4, Verb::Ack, "z#1", SettlementEnd::Ok)]);
     assert_eq!(found(&events), ["IDEMPOTENT-ENQUEUE"]);
 }
 
@@ -160,7 +160,7 @@ fn overlapping_leases_are_found() {
         enqueue(1, Outcome::Ok("a")),
         delivery(2, 1, "a", 1),
         delivery(5, 1, "a", 2),
-        settle(7, Verb::Ack, "a#2", Settled::Ok),
+        settle(7, Verb::Ack, "a#2", SettlementEnd::Ok),
     ];
     assert_eq!(found(&events), ["LEASE-EXCLUSIVE"]);
 }
@@ -170,9 +170,9 @@ fn a_lease_that_was_extended_is_live_longer() {
     let events = [
         enqueue(1, Outcome::Ok("a")),
         delivery(2, 1, "a", 1),
-        settle(8, Verb::Extend(LEASE), "a#1", Settled::Ok),
+        settle(8, Verb::Extend(LEASE), "a#1", SettlementEnd::Ok),
         delivery(13, 1, "a", 2),
-        settle(15, Verb::Ack, "a#2", Settled::Ok),
+        settle(15, Verb::Ack, "a#2", SettlementEnd::Ok),
     ];
     assert_eq!(found(&events), ["LEASE-EXCLUSIVE"]);
 }
@@ -183,7 +183,7 @@ fn one_attempt_twice_is_found() {
         enqueue(1, Outcome::Ok("a")),
         delivery(2, 1, "a", 1),
         delivery(14, 1, "a", 1),
-        settle(16, Verb::Ack, "a#1", Settled::Ok),
+        settle(16, Verb::Ack, "a#1", SettlementEnd::Ok),
     ];
     assert_eq!(found(&events), ["LEASE-EXCLUSIVE"]);
 }
@@ -194,7 +194,7 @@ fn an_attempt_that_shrinks_is_found() {
         enqueue(1, Outcome::Ok("a")),
         delivery(2, 1, "a", 2),
         delivery(14, 1, "a", 1),
-        settle(16, Verb::Ack, "a#1", Settled::Ok),
+        settle(16, Verb::Ack, "a#1", SettlementEnd::Ok),
     ];
     assert!(found(&events).contains(&"LEASE-EXCLUSIVE"), "{:?}", check(&events));
 }
@@ -205,7 +205,7 @@ fn an_old_receipt_that_works_is_found() {
         enqueue(1, Outcome::Ok("a")),
         delivery(2, 1, "a", 1),
         delivery(14, 1, "a", 2),
-        settle(16, Verb::Ack, "a#1", Settled::Ok),
+        settle(16, Verb::Ack, "a#1", SettlementEnd::Ok),
     ];
     assert_eq!(found(&events), ["STALE-RECEIPT-INERT"]);
 }
@@ -213,6 +213,6 @@ fn an_old_receipt_that_works_is_found() {
 #[test]
 fn a_receipt_that_works_twice_is_found() {
     let mut events = valid();
-    events.push(settle(20, Verb::Nack, "a#1", Settled::Ok));
+    events.push(settle(20, Verb::Nack, "a#1", SettlementEnd::Ok));
     assert_eq!(found(&events), ["STALE-RECEIPT-INERT"]);
 }

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::history::{Call, Event, Outcome, Settled, Verb};
+use crate::history::{Call, Event, Outcome, SettlementEnd, Verb};
 
 /// Durations that a client measures and durations that the server counts differ by at most this.
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(50);
@@ -21,7 +21,7 @@ pub struct Delivery<'a> {
     /// The lease that the dequeue asked for.
     pub lease: Duration,
     /// Every ack, nack and extension of it.
-    pub settlements: Vec<(Call, Verb, &'a Settled)>,
+    pub settlements: Vec<(Call, Verb, &'a SettlementEnd)>,
 }
 
 /// A history, grouped by item.
@@ -45,7 +45,7 @@ impl<'a> Timeline<'a> {
             ids: BTreeMap::new(),
             damaged: Vec::new(),
         };
-        let mut settlements: HashMap<&str, Vec<(Call, Verb, &Settled)>> = HashMap::new();
+        let mut settlements: HashMap<&str, Vec<(Call, Verb, &SettlementEnd)>> = HashMap::new();
         for event in events {
             if let Event::Settle { call, verb, receipt, settled } = event {
                 settlements.entry(receipt).or_default().push((*call, *verb, settled));
@@ -79,10 +79,9 @@ impl<'a> Timeline<'a> {
 impl Delivery<'_> {
     /// Settlements that were answered OK and ended this delivery.
     pub fn ends(&self) -> impl Iterator<Item = Call> {
-        let ends = self
-            .settlements
-            .iter()
-            .filter(|(_, verb, settled)| matches!(verb, Verb::Ack | Verb::Nack) && **settled == Settled::Ok);
+        let ends = self.settlements.iter().filter(|(_, verb, settled)| {
+            matches!(verb, Verb::Ack | Verb::Nack) && **settled == SettlementEnd::Ok
+        });
         ends.map(|(call, ..)| *call)
     }
 
@@ -90,15 +89,16 @@ impl Delivery<'_> {
     /// counted from its earliest possible start, had not ended.
     pub fn certainly_live_until(&self, time: Duration) -> Option<Duration> {
         let ended = self.settlements.iter().any(|(call, verb, settled)| {
-            let may_end = matches!(verb, Verb::Ack | Verb::Nack) && !matches!(settled, Settled::Failed(_));
+            let may_end =
+                matches!(verb, Verb::Ack | Verb::Nack) && !matches!(settled, SettlementEnd::Failed(_));
             let may_shorten = matches!(verb, Verb::Extend(_));
-            call.began <= time && (may_end || (may_shorten && **settled != Settled::Ok))
+            call.began <= time && (may_end || (may_shorten && **settled != SettlementEnd::Ok))
         });
         if ended {
             return None;
         }
         let extension = self.settlements.iter().filter_map(|(call, verb, settled)| match (verb, settled) {
-            (Verb::Extend(span), Settled::Ok) if call.began <= time => Some((call.began, *span)),
+            (Verb::Extend(span), SettlementEnd::Ok) if call.began <= time => Some((call.began, *span)),
             _ => None,
         });
         let (from, span) = extension.max().unwrap_or((self.call.began, self.lease));

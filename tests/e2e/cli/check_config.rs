@@ -8,12 +8,12 @@ use tempfile::TempDir;
 use super::{forebay, run, run_with};
 
 /// A folder with a configuration.
-struct Configured {
+struct ConfigFolder {
     folder: TempDir,
     config: String,
 }
 
-impl Configured {
+impl ConfigFolder {
     fn new(text: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("forebay-cli-").tempdir().unwrap();
         let config = folder.path().join("forebay.toml");
@@ -28,7 +28,7 @@ impl Configured {
 
 /// Returns the message of both verbs on a configuration that neither takes.
 async fn refused(text: &str, variables: &[(&str, &str)]) -> String {
-    let configured = Configured::new(text);
+    let configured = ConfigFolder::new(text);
     let mut said = Vec::new();
     for verb in ["check-config", "serve"] {
         let mut command = forebay(&[verb, "--config", &configured.config]);
@@ -64,7 +64,7 @@ async fn it_says_what_serve_says() {
 
 #[tokio::test]
 async fn it_asks_the_databases_on_demand() {
-    let configured = Configured::new("");
+    let configured = ConfigFolder::new("");
     let path = |file: &str| configured.path().join(file).display().to_string();
     let shard = |id: u32, url: &str| format!("[[shard]]\nid = {id}\nurl = \"{url}\"\n");
     let (good, empty) = (format!("sqlite://{}", path("1.db")), format!("sqlite://{}", path("2.db")));
@@ -91,7 +91,7 @@ async fn it_asks_the_databases_on_demand() {
 async fn it_shows_the_version_of_a_server() {
     let server = servers::shared(Kind::MariaDb).await;
     let url = server.fresh_url().await;
-    let configured = Configured::new(&format!("[[shard]]\nid = 1\nurl = \"{url}\"\n"));
+    let configured = ConfigFolder::new(&format!("[[shard]]\nid = 1\nurl = \"{url}\"\n"));
     run(&["migrate", "--config", &configured.config]).await.done();
     let ran = run(&["check-config", "--config", &configured.config, "--connect"]).await;
     assert!(ran.stdout.contains("MariaDB"), "{}{}", ran.stdout, ran.stderr);
@@ -104,7 +104,7 @@ async fn what_cargo_run_hands_on_is_no_unknown_variable() {
     let names: Vec<&str> =
         script.split("rustc-env=").skip(1).map(|rest| rest.split('=').next().unwrap()).collect();
     assert!(!names.is_empty());
-    let configured = Configured::new("[[shard]]\nid = 1\nurl = \"sqlite://1.db\"\n");
+    let configured = ConfigFolder::new("[[shard]]\nid = 1\nurl = \"sqlite://1.db\"\n");
     let mut command = forebay(&["check-config", "--config", &configured.config]);
     command.envs(names.into_iter().map(|name| (name, "1")));
     run_with(command, Vec::new()).await.done();

@@ -8,7 +8,7 @@ use forebay_proto::v1::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Ran, Server, forebay, process::terminal};
+use super::{CliOutput, Server, forebay, process::terminal};
 
 /// The history must have the last figures within this time.
 const HISTORY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -110,7 +110,7 @@ async fn a_reset_is_for_all_topics_of_the_consumer_after_one_question() {
     let child = command.spawn().unwrap();
     controller.write_all(b"y\n").unwrap();
     let ran = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
-    let ran = Ran::from(ran);
+    let ran = CliOutput::from(ran);
     assert_eq!(ran.stderr.matches("Go on?").count(), 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("3 of 4 items of jobs, mail will be released."), "{}", ran.stderr);
     assert_eq!(ran.done().lines().count(), 2, "an operation for each topic");

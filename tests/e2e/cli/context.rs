@@ -2,10 +2,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
-use super::{Ran, Server, forebay, run_with};
+use super::{CliOutput, Server, forebay, run_with};
 
 /// Runs a verb with this folder for its configuration.
-async fn run(folder: &Path, arguments: &[&str]) -> Ran {
+async fn run(folder: &Path, arguments: &[&str]) -> CliOutput {
     let mut command = forebay(arguments);
     command.env("XDG_CONFIG_HOME", folder);
     run_with(command, Vec::new()).await

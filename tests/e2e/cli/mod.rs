@@ -37,14 +37,14 @@ use tempfile::TempDir;
 use crate::node::Node;
 
 /// Results of a run of `forebay`.
-struct Ran {
+struct CliOutput {
     /// The exit status; -1 after a signal.
     status: i32,
     stdout: String,
     stderr: String,
 }
 
-impl Ran {
+impl CliOutput {
     /// Stdout, of a run that did what it was told.
     #[track_caller]
     fn done(self) -> String {
@@ -66,7 +66,7 @@ impl Ran {
     }
 }
 
-impl From<Output> for Ran {
+impl From<Output> for CliOutput {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         let status = output.status.code().unwrap_or(-1);
@@ -87,7 +87,7 @@ fn forebay(arguments: &[&str]) -> Command {
 }
 
 /// Runs a command with this on its stdin.
-async fn run_with(mut command: Command, stdin: Vec<u8>) -> Ran {
+async fn run_with(mut command: Command, stdin: Vec<u8>) -> CliOutput {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let run = move || {
         let mut child = command.spawn().unwrap();
@@ -102,7 +102,7 @@ async fn run_with(mut command: Command, stdin: Vec<u8>) -> Ran {
 }
 
 /// Runs `forebay` without a server.
-async fn run(arguments: &[&str]) -> Ran {
+async fn run(arguments: &[&str]) -> CliOutput {
     run_with(forebay(arguments), Vec::new()).await
 }
 
@@ -129,12 +129,12 @@ impl Server {
     }
 
     /// Runs a verb of a client.
-    async fn run(&self, arguments: &[&str]) -> Ran {
+    async fn run(&self, arguments: &[&str]) -> CliOutput {
         self.run_with(arguments, Vec::new()).await
     }
 
     /// The same with this on its stdin.
-    async fn run_with(&self, arguments: &[&str], stdin: impl Into<Vec<u8>>) -> Ran {
+    async fn run_with(&self, arguments: &[&str], stdin: impl Into<Vec<u8>>) -> CliOutput {
         let mut command = forebay(arguments);
         command.env("FOREBAY_ADDR", &self.node.grpc);
         run_with(command, stdin.into()).await

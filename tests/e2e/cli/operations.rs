@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{
     Server, forebay,
-    process::{Shown, signal, terminal},
+    process::{ProcessOutput, signal, terminal},
 };
 
 /// A server with so many items of a topic.
@@ -132,7 +132,7 @@ fn slow_purge(server: &Server, flags: &[&str]) -> Command {
 }
 
 /// The operation that a verb says it has begun, once it runs. From then on interrupts are for it.
-async fn begun(server: &Server, shown: &mut Shown) -> String {
+async fn begun(server: &Server, shown: &mut ProcessOutput) -> String {
     let text = shown.wait_for(" has begun").await;
     let (_, id) = text.split_once("operation ").expect("an id");
     let id = id.split_whitespace().next().unwrap().to_owned();
@@ -159,7 +159,7 @@ async fn an_interrupt_without_a_terminal_leaves_the_operation_running_and_prints
     let server = filled("500").await;
     let mut purge = slow_purge(&server, &["--yes"]);
     let mut child = purge.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut shown = Shown::of(child.stderr.take().unwrap());
+    let mut shown = ProcessOutput::of(child.stderr.take().unwrap());
     let id = begun(&server, &mut shown).await;
     signal(&child, Signal::INT);
     assert_eq!(status(child).await, Some(130));
@@ -173,7 +173,7 @@ async fn who_can_not_follow_an_operation_any_more_is_told_which_one() {
     let server = filled("500").await;
     let mut purge = slow_purge(&server, &["--yes", "--timeout", "1s"]);
     let mut child = purge.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut shown = Shown::of(child.stderr.take().unwrap());
+    let mut shown = ProcessOutput::of(child.stderr.take().unwrap());
     let id = begun(&server, &mut shown).await;
     let Server { node, _folder } = server;
     node.kill9().await;
@@ -183,10 +183,10 @@ async fn who_can_not_follow_an_operation_any_more_is_told_which_one() {
 }
 
 /// A verb that has a terminal of its own, which is written to and shows what it says.
-fn at_a_terminal(mut command: Command) -> (Child, File, Shown) {
+fn at_a_terminal(mut command: Command) -> (Child, File, ProcessOutput) {
     let (controller, terminal) = terminal();
     let child = command.stdin(terminal.try_clone().unwrap()).stderr(terminal).spawn().unwrap();
-    let shown = Shown::of(controller.try_clone().unwrap());
+    let shown = ProcessOutput::of(controller.try_clone().unwrap());
     (child, controller, shown)
 }
 
@@ -232,7 +232,7 @@ async fn until_it_takes_interrupts(child: &Child) {
 }
 
 /// A purge that is to begin on a server that stands still, and an interrupt came.
-async fn interrupted_while_it_begins(server: &Server) -> (Child, File, Shown) {
+async fn interrupted_while_it_begins(server: &Server) -> (Child, File, ProcessOutput) {
     let (child, mut controller, mut shown) = at_a_terminal(slow_purge(server, &["--timeout", "60s"]));
     shown.wait_for("Go on?").await;
     // The call that begins the operation has no answer for now.

@@ -22,14 +22,14 @@ use super::{Server, forebay, run};
 const SHOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Output of a process, as it comes.
-pub struct Shown {
+pub struct ProcessOutput {
     /// The pieces that were read.
     pieces: UnboundedReceiver<Vec<u8>>,
     /// Text that nobody has asked for yet.
     text: String,
 }
 
-impl Shown {
+impl ProcessOutput {
     /// Reads the output from there.
     pub fn of(mut from: impl Read + Send + 'static) -> Self {
         let (sender, pieces) = unbounded_channel();

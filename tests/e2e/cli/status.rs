@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::{Ran, Server, run};
+use super::{CliOutput, Server, run};
 
 /// The kinds of what is found, of a run that ended with this status.
 #[track_caller]
-fn kinds(ran: &Ran, status: i32) -> Vec<String> {
+fn kinds(ran: &CliOutput, status: i32) -> Vec<String> {
     assert_eq!(ran.status, status, "{}\n{}", ran.stderr, ran.stdout);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
     let findings = answer["findings"].as_array().unwrap();

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     Server, forebay,
-    process::{Shown, terminal},
+    process::{ProcessOutput, terminal},
 };
 
 /// A frame must have the rate of the last seconds within this time.
@@ -60,7 +60,7 @@ async fn keys_are_obeyed_and_the_terminal_is_left_as_it_was() {
     command.env("FOREBAY_ADDR", &server.node.grpc);
     command.stdin(end.try_clone().unwrap()).stdout(end.try_clone().unwrap()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let mut shown = Shown::of(controller.try_clone().unwrap());
+    let mut shown = ProcessOutput::of(controller.try_clone().unwrap());
     shown.wait_for("\u{1b}[?1049h").await;
     shown.wait_for("topics 2  ready 2").await;
     for (keys, drawn) in [

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Ran, Server, forebay, run_with};
+use super::{CliOutput, Server, forebay, run_with};
 
 /// How long anything may take that is not told to take longer.
 const SOON: Duration = Duration::from_secs(20);
@@ -23,7 +23,7 @@ impl Server {
     }
 
     /// Runs a worker with a line for the shell until it ends.
-    async fn work(&self, flags: &[&str], line: &str) -> Ran {
+    async fn work(&self, flags: &[&str], line: &str) -> CliOutput {
         self.run(&[&["worker", "--topic", "t"], flags, &["--shell", line]].concat()).await
     }
 
@@ -53,13 +53,13 @@ impl Server {
 }
 
 /// A worker that goes on.
-struct Working {
+struct RunningWorker {
     child: Child,
     stdout: Lines<BufReader<ChildStdout>>,
     stderr: Option<BufReader<ChildStderr>>,
 }
 
-impl Working {
+impl RunningWorker {
     fn start(server: &Server, flags: &[&str], line: &str) -> Self {
         let mut command = forebay(&[&["worker", "--topic", "t"], flags, &["--shell", line]].concat());
         command.env("FOREBAY_ADDR", &server.node.grpc);
@@ -254,7 +254,7 @@ async fn a_lost_lease_stops_the_command_and_drops_its_result() {
     let server = Server::start().await;
     server.enqueue(&[], "x").await;
     let flags = ["--lease", "2s", "--once"];
-    let mut worker = Working::start(&server, &flags, "echo $$; exec sleep 600");
+    let mut worker = RunningWorker::start(&server, &flags, "echo $$; exec sleep 600");
     let process = worker.pid();
     // Frozen for longer than its lease, it loses the item to somebody else.
     worker.signal(Signal::STOP);
@@ -273,7 +273,8 @@ async fn a_command_that_takes_too_long_is_stopped_with_all_that_it_has_started()
     server.enqueue(&[], "x").await;
     let flags = ["--once", "--timeout", "200ms", "--kill-after", "200ms"];
     // The first one ignores SIGTERM, as does what it has started.
-    let mut worker = Working::start(&server, &flags, "trap '' TERM; sleep 600 & echo $$; echo $!; wait");
+    let mut worker =
+        RunningWorker::start(&server, &flags, "trap '' TERM; sleep 600 & echo $$; echo $!; wait");
     let (process, started) = (worker.pid(), worker.pid());
     let (status, stderr) = worker.end().await;
     assert!(status == Some(0) && stderr.contains("timed out after 200ms"), "{stderr}");
@@ -292,7 +293,7 @@ async fn a_stop_waits_for_the_command() {
     let folder = tempfile::Builder::new().prefix("forebay-worker-").tempdir().unwrap();
     let go = folder.path().join("go");
     let line = format!("echo begun; until [ -e {} ]; do sleep 0.02; done; echo ended", go.display());
-    let mut worker = Working::start(&server, &[], &line);
+    let mut worker = RunningWorker::start(&server, &[], &line);
     assert_eq!(worker.line(), "begun");
     worker.signal(Signal::TERM);
     assert!(worker.said().contains("stopping"));
@@ -309,7 +310,7 @@ async fn a_stop_waits_for_the_command() {
 async fn a_stop_ends_commands_after_the_grace_and_releases_their_items() {
     let server = Server::start().await;
     server.enqueue(&["--max-attempts", "1"], "x").await;
-    let mut worker = Working::start(&server, &["--grace", "100ms"], "echo $$; exec sleep 600");
+    let mut worker = RunningWorker::start(&server, &["--grace", "100ms"], "echo $$; exec sleep 600");
     let process = worker.pid();
     worker.signal(Signal::TERM);
     let (status, stderr) = worker.end().await;
@@ -322,8 +323,11 @@ async fn a_stop_ends_commands_after_the_grace_and_releases_their_items() {
 async fn a_second_signal_ends_all_at_once() {
     let server = Server::start().await;
     server.enqueue(&[], "x").await;
-    let mut worker =
-        Working::start(&server, &["--grace", "1h", "--kill-after", "1h"], "trap '' TERM; echo $$; sleep 600");
+    let mut worker = RunningWorker::start(
+        &server,
+        &["--grace", "1h", "--kill-after", "1h"],
+        "trap '' TERM; echo $$; sleep 600",
+    );
     let process = worker.pid();
     worker.signal(Signal::INT);
     worker.signal(Signal::TERM);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::nodes::{Nodes, metric};
-use crate::cli::process::{Shown, signal};
+use crate::cli::process::{ProcessOutput, signal};
 
 /// A node that joined is known to clients within this time, and a load that was interrupted has ended.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ async fn a_node_that_joins_while_a_load_runs_is_asked_for_its_items() {
     let mut command = Command::new(program());
     command.args(["bench", "--addr", &first.grpc, "--duration", "10m", "--producers", "1", "-o", "json"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut shown = Shown::of(child.stderr.take().unwrap());
+    let mut shown = ProcessOutput::of(child.stderr.take().unwrap());
     shown.wait_for("storing items in topic").await;
 
     let second = cluster.start(1).await;

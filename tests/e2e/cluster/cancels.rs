@@ -16,7 +16,7 @@ use tonic::transport::Channel;
 
 use super::{nodes::metric_becomes, ways::Ways};
 use crate::{
-    history::{Call, Event, History, Outcome, Settled, Verb},
+    history::{Call, Event, History, Outcome, SettlementEnd, Verb},
     load::{LEASE, topics},
     rpc::{Rpc, payload},
 };
@@ -108,7 +108,7 @@ impl Caller {
             self.given_up += 1;
             let call = Call { began, ended: self.history.now() };
             for receipt in receipts {
-                let settled = Settled::Unknown("the caller went away".into());
+                let settled = SettlementEnd::Unknown("the caller went away".into());
                 self.history.record(Event::Settle { call, verb, receipt, settled });
             }
         }

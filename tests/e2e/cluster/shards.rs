@@ -42,7 +42,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(50);
 const FOLLOWED_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A key that was stored: when, and as which item.
-type Stored = (Instant, String);
+type StoredKey = (Instant, String);
 
 /// Fates of the keys.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ struct Keys {
 }
 
 /// Result of one key's enqueue, at last.
-struct Put {
+struct KeyResult {
     /// The item's id.
     id: String,
     /// It was there before.
@@ -66,7 +66,7 @@ struct Put {
 }
 
 /// Why an attempt did not answer with an item.
-enum Refused {
+enum AttemptFailure {
     /// Nothing of it happened.
     NotDone(String),
     /// It may have happened.
@@ -79,7 +79,7 @@ struct KeyClient {
     nodes: Vec<Channel>,
     name: u32,
     sent: u64,
-    recent: BTreeMap<u64, Stored>,
+    recent: BTreeMap<u64, StoredKey>,
     keys: Keys,
 }
 
@@ -93,7 +93,7 @@ impl KeyClient {
         while !stop.load(Ordering::Relaxed) {
             self.sent += 1;
             let key = self.sent;
-            let Put { id, duplicate, attempted } = self.put(key).await;
+            let KeyResult { id, duplicate, attempted } = self.put(key).await;
             assert!(
                 !duplicate || attempted,
                 "key {key} of client {} is new, and is item {id} already",
@@ -108,7 +108,7 @@ impl KeyClient {
                 && entry.get().0.elapsed() > REPEATED_AFTER
             {
                 let (key, (_, first)) = entry.remove_entry();
-                let Put { id, duplicate, .. } = self.put(key).await;
+                let KeyResult { id, duplicate, .. } = self.put(key).await;
                 assert!(
                     duplicate && id == first,
                     "key {key} of client {} is item {first}, and was stored again as {id}",
@@ -135,15 +135,15 @@ impl KeyClient {
     }
 
     /// Enqueues an item under a key, until it is answered with an item.
-    async fn put(&mut self, key: u64) -> Put {
+    async fn put(&mut self, key: u64) -> KeyResult {
         let begun = Instant::now();
         let (mut refusal, mut attempted) = (String::new(), false);
         for channel in self.nodes.iter().cycle() {
             assert!(begun.elapsed() < ANSWER_TIMEOUT, "key {key}: no answer, and at last {refusal}");
             match enqueue(channel, &format!("{}-{key}", self.name)).await {
-                Ok((id, duplicate)) => return Put { id, duplicate, attempted },
-                Err(Refused::NotDone(why)) => refusal = why,
-                Err(Refused::Unknown(why)) => {
+                Ok((id, duplicate)) => return KeyResult { id, duplicate, attempted },
+                Err(AttemptFailure::NotDone(why)) => refusal = why,
+                Err(AttemptFailure::Unknown(why)) => {
                     self.keys.unknown.push(why.clone());
                     (refusal, attempted) = (why, true);
                 }
@@ -155,7 +155,7 @@ impl KeyClient {
 }
 
 /// One attempt: an item's id, and whether it was there before. A refusal that does not pass fails the test.
-async fn enqueue(channel: &Channel, key: &str) -> Result<(String, bool), Refused> {
+async fn enqueue(channel: &Channel, key: &str) -> Result<(String, bool), AttemptFailure> {
     let item = EnqueueItem {
         topic: "keys".into(),
         dedupe_key: key.into(),
@@ -175,12 +175,12 @@ async fn enqueue(channel: &Channel, key: &str) -> Result<(String, bool), Refused
             let Some(error) = result.error else { return Ok((result.item_id, result.duplicate)) };
             let reason = error.get_details_error_info().map(|info| info.reason).unwrap_or_default();
             if reason == "OUTCOME_UNKNOWN" {
-                return Err(Refused::Unknown(error.message));
+                return Err(AttemptFailure::Unknown(error.message));
             }
             assert!(passing.contains(&reason.as_str()), "{error:?}");
-            Err(Refused::NotDone(error.message))
+            Err(AttemptFailure::NotDone(error.message))
         }
-        Err(status) => Err(Refused::Unknown(status.to_string())),
+        Err(status) => Err(AttemptFailure::Unknown(status.to_string())),
     }
 }
 

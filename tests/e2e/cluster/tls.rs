@@ -4,7 +4,7 @@ use std::{fmt::Write as _, fs, path::Path, time::Duration};
 
 use forebay_client::{Client, ClientConfig, NewItem, Tls, TlsConfig};
 use forebay_testkit::{
-    certificates::{Authority, Issued},
+    certificates::{Authority, IssuedCertificate},
     servers::Kind,
 };
 use tempfile::TempDir;
@@ -23,7 +23,12 @@ const NAME: &str = "node.forebay.test";
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The keys of `[tls]`: what a node shows clients, and what other nodes.
-fn keys(folder: &Path, clients: &Issued, nodes: (&Authority, &Issued), name: &str) -> String {
+fn keys(
+    folder: &Path,
+    clients: &IssuedCertificate,
+    nodes: (&Authority, &IssuedCertificate),
+    name: &str,
+) -> String {
     let [cert, key] = clients.write(folder, &format!("{name}-clients"));
     let [peer_cert, peer_key] = nodes.1.write(folder, &format!("{name}-nodes"));
     let ca = nodes.0.write(folder, &format!("{name}.ca"));

@@ -33,7 +33,7 @@ const PROGRESS: u64 = 300;
 const SHARE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A cluster under load.
-struct Rolling {
+struct UpgradeCluster {
     cluster: Nodes,
     /// By their numbers.
     nodes: BTreeMap<usize, Node>,
@@ -47,7 +47,7 @@ struct Rolling {
     _servers: Vec<Private>,
 }
 
-impl Rolling {
+impl UpgradeCluster {
     /// A catalog and shards that `program` made, and nodes of it.
     async fn of(program: &Path) -> Self {
         let (mut servers, mut urls) = (Vec::new(), Vec::new());
@@ -119,7 +119,7 @@ impl Rolling {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_are_replaced_and_clients_see_no_error() {
     let old = env::var_os("FOREBAY_E2E_OLD_BIN").map(PathBuf::from);
-    let mut rolling = Rolling::of(old.as_deref().unwrap_or(program())).await;
+    let mut rolling = UpgradeCluster::of(old.as_deref().unwrap_or(program())).await;
     let Some(old) = old else {
         for number in 0..NODES {
             rolling.replace(number).await;

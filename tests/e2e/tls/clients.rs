@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Prepared, Secured, TIMEOUT, enqueue};
+use super::{TIMEOUT, TlsFolder, TlsNode, enqueue};
 
 /// Runs `forebay`. Returns whether it succeeded, and what it said.
 async fn forebay(arguments: &[&str]) -> (bool, String) {
@@ -23,7 +23,7 @@ async fn forebay(arguments: &[&str]) -> (bool, String) {
 
 #[tokio::test]
 async fn a_client_that_knows_the_authority_is_served() {
-    let secured = Secured::start().await;
+    let secured = TlsNode::start().await;
     let client = Client::connect(secured.config()).unwrap();
     client.check_server().await.unwrap();
     enqueue(secured.config()).await.unwrap();
@@ -51,7 +51,7 @@ async fn a_client_that_knows_the_authority_is_served() {
 
 #[tokio::test]
 async fn a_client_that_does_not_know_the_authority_says_so() {
-    let secured = Secured::start().await;
+    let secured = TlsNode::start().await;
     let other = Authority::new("another");
     for config in [secured.config_without_ca().ca_certificate(other.pem()), secured.config_without_ca()] {
         // A system may have no authorities at all, which is an error as well.
@@ -67,7 +67,7 @@ async fn a_client_that_does_not_know_the_authority_says_so() {
 
 #[tokio::test]
 async fn plain_text_is_not_served() {
-    let secured = Secured::start().await;
+    let secured = TlsNode::start().await;
     let plain = ClientConfig::new(format!("http://{}", secured.node.grpc));
     let error = Client::connect(plain).unwrap().check_server().await.unwrap_err();
     let text = format!("{0} speaks TLS; use https://{0}", secured.node.grpc);
@@ -90,7 +90,7 @@ async fn plain_text_is_not_served() {
 #[tokio::test]
 async fn clients_without_a_certificate_are_refused_where_one_is_required() {
     let keys = "client_ca_file = \"FOLDER/ca.crt\"\nclient_auth = \"required\"";
-    let prepared = Prepared::new(|authority| authority.issue(&["127.0.0.1"]), keys).await;
+    let prepared = TlsFolder::new(|authority| authority.issue(&["127.0.0.1"]), keys).await;
     let shown = prepared.authority.issue(&["spiffe://test/worker"]);
     let [cert, key] = shown.write(prepared.folder.path(), "client").map(|path| path.display().to_string());
     let tls = TlsConfig::default().ca_certificate(prepared.authority.pem());

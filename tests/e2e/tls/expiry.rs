@@ -6,7 +6,7 @@ use forebay_client::TlsConfig;
 use forebay_testkit::{certificates::Authority, program};
 use forebay_types::{Clock as _, SystemClock};
 
-use super::Prepared;
+use super::TlsFolder;
 
 /// Seconds of a day.
 const DAY: u64 = 86_400;
@@ -24,7 +24,7 @@ async fn the_end_of_a_certificate_is_told_in_days() {
     let now = SystemClock::default().wall().as_micros().unsigned_abs() / 1_000_000;
     let issue =
         |authority: &Authority| authority.issue_valid(&["127.0.0.1"], now - DAY, now + 10 * DAY + 3_600);
-    let prepared = Prepared::new(issue, "").await;
+    let prepared = TlsFolder::new(issue, "").await;
     let tls = TlsConfig::default().ca_certificate(prepared.authority.pem());
     let secured = prepared.start(tls).await;
     let ca = secured.path("ca.crt").display().to_string();

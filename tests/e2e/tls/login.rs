@@ -2,7 +2,7 @@
 
 use forebay_client::TlsConfig;
 
-use super::Prepared;
+use super::TlsFolder;
 use crate::{
     kept_tokens::{file, record, token},
     wire::browser::Browser,
@@ -11,7 +11,7 @@ use crate::{
 #[tokio::test]
 async fn a_login_over_tls_makes_a_cookie_of_the_host_alone() {
     let keys = "[access]\ntokens_file = \"FOLDER/tokens.toml\"\n";
-    let prepared = Prepared::new(|authority| authority.issue(&["127.0.0.1"]), keys).await;
+    let prepared = TlsFolder::new(|authority| authority.issue(&["127.0.0.1"]), keys).await;
     let token = token(7);
     std::fs::write(prepared.path("tokens.toml"), file(&[record(&token, &["*:observe"])])).unwrap();
     let tls = TlsConfig::default().ca_certificate(prepared.authority.pem());

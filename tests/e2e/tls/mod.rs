@@ -10,7 +10,7 @@ mod start;
 use std::{fs, path::PathBuf, time::Duration};
 
 use forebay_client::{Client, ClientConfig, NewItem, RetryPolicy, Tls, TlsConfig};
-use forebay_testkit::certificates::{Authority, Issued};
+use forebay_testkit::certificates::{Authority, IssuedCertificate};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
@@ -20,21 +20,21 @@ use crate::node::Node;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A node whose ports have TLS, on an embedded shard.
-struct Secured {
+struct TlsNode {
     node: Node,
     authority: Authority,
     folder: TempDir,
 }
 
 /// A folder with a configuration and certificates, for a node.
-struct Prepared {
+struct TlsFolder {
     authority: Authority,
     folder: TempDir,
 }
 
-impl Prepared {
+impl TlsFolder {
     /// With a certificate for the node, and more keys of `[tls]`.
-    async fn new(issue: impl FnOnce(&Authority) -> Issued, keys: &str) -> Self {
+    async fn new(issue: impl FnOnce(&Authority) -> IssuedCertificate, keys: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("forebay-tls-").tempdir().unwrap();
         let (authority, path) = (Authority::new("authority"), folder.path());
         issue(&authority).write(path, "node");
@@ -64,18 +64,18 @@ impl Prepared {
     }
 
     /// Starts the node.
-    async fn start(self, tls: TlsConfig) -> Secured {
+    async fn start(self, tls: TlsConfig) -> TlsNode {
         let tls = Tls::new(&tls).unwrap();
         let node = Node::start_with_tls(&self.verb("serve"), &self.path("log"), tls).await;
         let Self { authority, folder } = self;
-        Secured { node, authority, folder }
+        TlsNode { node, authority, folder }
     }
 }
 
-impl Secured {
+impl TlsNode {
     /// Clients show no certificate.
     async fn start() -> Self {
-        let prepared = Prepared::new(|authority| authority.issue(&["127.0.0.1"]), "").await;
+        let prepared = TlsFolder::new(|authority| authority.issue(&["127.0.0.1"]), "").await;
         let tls = TlsConfig::default().ca_certificate(prepared.authority.pem());
         prepared.start(tls).await
     }

@@ -11,7 +11,7 @@ use std::{
 use forebay_client::{Client, ClientConfig, NewItem};
 use tokio::task::JoinSet;
 
-use super::{Secured, enqueue};
+use super::{TlsNode, enqueue};
 
 const EXPIRY: &str = "forebay_certificate_expiry_timestamp_seconds{listener=\"grpc\"}";
 const FAILED: &str = "forebay_certificate_renewal_failed{listener=\"grpc\"}";
@@ -30,7 +30,7 @@ async fn load(config: ClientConfig, stop: Arc<AtomicBool>, calls: Arc<AtomicUsiz
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certificate_is_renewed_under_load_and_no_call_fails() {
-    let secured = Secured::start().await;
+    let secured = TlsNode::start().await;
     let (stop, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let mut tasks = JoinSet::new();
     for _ in 0..4 {
@@ -56,7 +56,7 @@ async fn a_certificate_is_renewed_under_load_and_no_call_fails() {
 
 #[tokio::test]
 async fn what_can_not_be_used_is_kept_out_and_said_once() {
-    let secured = Secured::start().await;
+    let secured = TlsNode::start().await;
     let before = secured.metric(EXPIRY).await;
     let other = secured.authority.issue(&["127.0.0.1"]);
     fs::write(secured.path("node.key"), &other.key).unwrap();

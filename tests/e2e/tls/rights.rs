@@ -5,7 +5,7 @@ use forebay_client::{
     v1::{PrincipalKind, WhoAmIRequest},
 };
 
-use super::Prepared;
+use super::TlsFolder;
 use crate::kept_tokens::{file, record, token};
 
 /// Returns the answer to an enqueue.
@@ -20,7 +20,7 @@ async fn a_certificate_gives_the_rights_of_its_name_and_a_token_decides_over_it(
     let keys = "client_ca_file = \"FOLDER/ca.crt\"\nclient_auth = \"optional\"\n\
                 [access]\ntokens_file = \"FOLDER/tokens.toml\"\n\
                 [[access.certificate]]\nsan = \"spiffe://prod/worker\"\ngrants = [\"own:produce\"]\n";
-    let prepared = Prepared::new(|authority| authority.issue(&["127.0.0.1"]), keys).await;
+    let prepared = TlsFolder::new(|authority| authority.issue(&["127.0.0.1"]), keys).await;
     let token = token(7);
     std::fs::write(prepared.path("tokens.toml"), file(&[record(&token, &["other:produce"])])).unwrap();
     let issue = |names: &[&str]| prepared.authority.issue(names);

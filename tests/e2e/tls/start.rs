@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use super::Prepared;
+use super::TlsFolder;
 use crate::node::Node;
 
 /// Returns the message of `serve`, which is that of `check-config` too.
-async fn refused(prepared: &Prepared) -> String {
+async fn refused(prepared: &TlsFolder) -> String {
     let [served, checked] =
         [Node::refused(&prepared.verb("serve")).await, Node::refused(&prepared.verb("check-config")).await];
     assert_eq!(served, checked);
@@ -15,7 +15,7 @@ async fn refused(prepared: &Prepared) -> String {
 
 #[tokio::test]
 async fn a_node_does_not_start_with_a_certificate_of_no_use() {
-    let prepared = Prepared::new(|authority| authority.issue_valid(&["127.0.0.1"], 1_000, 2_000), "").await;
+    let prepared = TlsFolder::new(|authority| authority.issue_valid(&["127.0.0.1"], 1_000, 2_000), "").await;
     let (cert, key) = (prepared.path("node.crt"), prepared.path("node.key"));
     let expired = format!(
         "forebay: tls.cert_file: {} has expired: its certificate ended at 1970-01-01T00:33:20Z\n",
@@ -40,7 +40,7 @@ async fn a_node_does_not_start_with_a_certificate_of_no_use() {
 async fn a_node_whose_certificate_others_would_not_take_does_not_start() {
     let keys = "peer_cert_file = \"FOLDER/node.crt\"\npeer_key_file = \"FOLDER/node.key\"\n\
                 peer_ca_file = \"FOLDER/other.crt\"";
-    let prepared = Prepared::new(|authority| authority.issue(&["127.0.0.1"]), keys).await;
+    let prepared = TlsFolder::new(|authority| authority.issue(&["127.0.0.1"]), keys).await;
     forebay_testkit::certificates::Authority::new("another").write(prepared.folder.path(), "other.crt");
     let text = refused(&prepared).await;
     assert!(text.starts_with("forebay: tls.peer_cert_file: ") && text.contains("UnknownIssuer"), "{text}");

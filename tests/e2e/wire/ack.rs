@@ -3,7 +3,7 @@
 use forebay_proto::v1::{Ack, AckRequest, AckResponse, EnqueueItem, Nack};
 use tonic::{Code, Response, Status};
 
-use super::{NAMESPACE, Refused, Wire, item, seconds};
+use super::{NAMESPACE, RefusalDetails, Wire, item, seconds};
 
 async fn call(wire: &Wire, request: AckRequest) -> Result<Response<AckResponse>, Status> {
     wire.client().ack(request).await
@@ -18,9 +18,9 @@ fn request(receipts: &[&str]) -> AckRequest {
 async fn a_call_that_is_wrong_as_a_whole_fails_whole() {
     let wire = Wire::start().await;
     let empty = AckRequest { namespace: String::new(), ..request(&["x"]) };
-    Refused::call(call(&wire, empty).await).invalid("namespace");
-    Refused::call(call(&wire, request(&[])).await).invalid("acks");
-    Refused::call(call(&wire, request(&["x"; 1_001])).await).too_large("acks");
+    RefusalDetails::call(call(&wire, empty).await).invalid("namespace");
+    RefusalDetails::call(call(&wire, request(&[])).await).invalid("acks");
+    RefusalDetails::call(call(&wire, request(&["x"; 1_001])).await).too_large("acks");
 }
 
 #[tokio::test]
@@ -36,10 +36,14 @@ async fn each_receipt_has_its_own_answer() {
     assert_eq!((&results[0].error, &results[2].error), (&None, &None));
     for wrong in [1, 3, 5, 6] {
         let path = format!("acks[{wrong}].receipt");
-        Refused::member(&results[wrong].error).is(Code::InvalidArgument, "INVALID_RECEIPT", Some(&path));
+        RefusalDetails::member(&results[wrong].error).is(
+            Code::InvalidArgument,
+            "INVALID_RECEIPT",
+            Some(&path),
+        );
     }
     assert_eq!(results[4].error, None, "a receipt that is repeated in one call has one answer");
-    Refused::member(&wire.ack(&got[0].receipt).await).lost("gone");
+    RefusalDetails::member(&wire.ack(&got[0].receipt).await).lost("gone");
     assert_eq!(wire.ack(&got[2].receipt).await, None);
     assert!(wire.is_empty("t").await);
 }
@@ -51,14 +55,14 @@ async fn an_old_receipt_says_where_the_item_is() {
     let first = wire.take_one("fate").await;
     let delay = Some(seconds(1));
     assert_eq!(wire.nack(Nack { receipt: first.receipt.clone(), delay, ..Default::default() }).await, None);
-    Refused::member(&wire.ack(&first.receipt).await).lost("waiting");
+    RefusalDetails::member(&wire.ack(&first.receipt).await).lost("waiting");
 
     let second = wire.take_one("fate").await;
     assert_eq!(second.attempt, 2);
-    Refused::member(&wire.ack(&first.receipt).await).lost("leased");
+    RefusalDetails::member(&wire.ack(&first.receipt).await).lost("leased");
 
     let dead_letter = true;
     assert_eq!(wire.nack(Nack { receipt: second.receipt, dead_letter, ..Default::default() }).await, None);
-    Refused::member(&wire.ack(&first.receipt).await).lost("dead");
+    RefusalDetails::member(&wire.ack(&first.receipt).await).lost("dead");
     assert!(wire.is_empty("fate").await);
 }

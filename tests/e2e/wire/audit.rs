@@ -16,7 +16,7 @@ use prost_types::method_options::IdempotencyLevel;
 use serde_json::json;
 use tonic::{Request, Status, transport::Channel};
 
-use super::{NAMESPACE, Refused, Wire, http1, item, raw};
+use super::{NAMESPACE, RefusalDetails, Wire, http1, item, raw};
 use crate::collector::{TRACE, parent};
 
 fn admin(wire: &Wire) -> AdminServiceClient<Channel> {
@@ -170,7 +170,7 @@ async fn records_are_filtered_and_come_in_pages() {
         [of("other"), of("-"), ListAuditRecordsRequest { method: "PauseTopic".into(), ..of(NAMESPACE) }]
     {
         let request = ListAuditRecordsRequest { page_token: token.clone(), ..other };
-        Refused::call(list(&wire, request).await).invalid("page_token");
+        RefusalDetails::call(list(&wire, request).await).invalid("page_token");
     }
     let (from, until) = (second[0].at, first[0].at);
     let between = ListAuditRecordsRequest { from, until, ..of(NAMESPACE) };
@@ -187,13 +187,13 @@ async fn records_are_filtered_and_come_in_pages() {
     }
     let done = ListAuditRecordsRequest { outcome: AuditOutcome::Done.into(), ..of("-") };
     assert_eq!(records(&wire, done).await.len(), 6);
-    Refused::call(list(&wire, of("")).await).invalid("namespace");
-    Refused::call(list(&wire, of("*")).await).invalid("namespace");
-    Refused::call(list(&wire, of("a b")).await).invalid("namespace");
+    RefusalDetails::call(list(&wire, of("")).await).invalid("namespace");
+    RefusalDetails::call(list(&wire, of("*")).await).invalid("namespace");
+    RefusalDetails::call(list(&wire, of("a b")).await).invalid("namespace");
     let request = ListAuditRecordsRequest { outcome: 9, ..of(NAMESPACE) };
-    Refused::call(list(&wire, request).await).invalid("outcome");
+    RefusalDetails::call(list(&wire, request).await).invalid("outcome");
     let request = ListAuditRecordsRequest { principal: "p".repeat(256), ..of(NAMESPACE) };
-    Refused::call(list(&wire, request).await).too_large("principal");
+    RefusalDetails::call(list(&wire, request).await).too_large("principal");
 }
 
 /// Over gRPC and over HTTP, and whether that trace is recorded or not. The log has it, too.

@@ -6,7 +6,7 @@ use forebay_proto::v1::{
 };
 use tonic::{Code, Status};
 
-use super::{NAMESPACE, Refused, Wire, beside, item, seconds};
+use super::{NAMESPACE, RefusalDetails, Wire, beside, item, seconds};
 
 fn request(ids: &[&str]) -> CancelItemsRequest {
     let item_ids = ids.iter().map(|id| (*id).to_owned()).collect();
@@ -46,11 +46,11 @@ async fn items_of_each_state_are_removed_and_found_no_more() {
     let twice: Vec<&str> = all.iter().chain(&all[..1]).copied().collect();
     let results = cancel(&wire, request(&twice)).await.unwrap();
     assert_eq!((states(&results[..4]), results[4].state()), (expected.to_vec(), ItemState::Ready));
-    Refused::member(&wire.ack(&leased.receipt).await).lost("gone");
+    RefusalDetails::member(&wire.ack(&leased.receipt).await).lost("gone");
     assert!(wire.is_empty("ready").await && wire.is_empty("leased").await);
 
     for result in cancel(&wire, request(&all)).await.unwrap() {
-        Refused::member(&result.error).is(Code::NotFound, "ITEM_NOT_FOUND", None);
+        RefusalDetails::member(&result.error).is(Code::NotFound, "ITEM_NOT_FOUND", None);
     }
     wire.wait_for_metric("forebay_cancelled_total{namespace=\"wire\"}", |count| count == 4.0).await;
 }
@@ -74,15 +74,15 @@ async fn a_call_has_a_thousand_items_at_most_and_names_what_is_wrong() {
     let ids = wire.stored(vec![item("t"); 1_000]).await;
     let all: Vec<&str> = ids.iter().map(String::as_str).collect();
     let more: Vec<&str> = all.iter().chain(&["1-1"]).copied().collect();
-    Refused::call(cancel(&wire, request(&more)).await).too_large("item_ids");
-    Refused::call(cancel(&wire, request(&[])).await).invalid("item_ids");
+    RefusalDetails::call(cancel(&wire, request(&more)).await).too_large("item_ids");
+    RefusalDetails::call(cancel(&wire, request(&[])).await).invalid("item_ids");
     let nowhere = CancelItemsRequest { namespace: String::new(), ..request(&all) };
-    Refused::call(cancel(&wire, nowhere).await).invalid("namespace");
+    RefusalDetails::call(cancel(&wire, nowhere).await).invalid("namespace");
     let mut wrong = all.clone();
     wrong[7] = "seven";
     let long = CancelItemsRequest { reason: "r".repeat(1_025), ..request(&wrong) };
     let results = cancel(&wire, long).await.unwrap();
-    Refused::member(&results[7].error).invalid("item_ids[7]");
+    RefusalDetails::member(&results[7].error).invalid("item_ids[7]");
     assert_eq!(results.iter().filter(|it| it.error.is_none()).count(), 999);
     assert_eq!(wire.take("t", 1_000).await.len(), 1, "the others are gone");
 }

@@ -2,7 +2,7 @@
 
 use forebay_proto::v1::{Ack, AckRequest, EnqueueRequest, Nack, NackRequest};
 
-use super::{NAMESPACE, Refused, Wire, asked, item};
+use super::{NAMESPACE, RefusalDetails, Wire, asked, item};
 
 /// Dead letters of the usual namespace are kept, others are deleted at once. Empty topics are forgotten soon.
 const SETTINGS: &str = "[engine]\nidle_topic_ms = 300\ndead_letter_retention_ms = 100\n\
@@ -22,7 +22,7 @@ async fn die(wire: &Wire, namespace: &str) {
     // Deleted or not, it is not there any more for its consumer.
     let ack = AckRequest { namespace, acks: vec![Ack { receipt }] };
     let error = wire.client().ack(ack).await.unwrap().into_inner().results.remove(0).error;
-    assert_eq!(Refused::member(&error).reason, "LEASE_LOST");
+    assert_eq!(RefusalDetails::member(&error).reason, "LEASE_LOST");
 }
 
 fn sum(status: &serde_json::Value, field: &str) -> u64 {

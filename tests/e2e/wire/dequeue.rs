@@ -8,7 +8,7 @@ use forebay_proto::v1::{
 use tokio::time::Instant;
 use tonic::{Code, Request, Response, Status};
 
-use super::{LEASE, NAMESPACE, Refused, Wire, asked, demand, item, micros, seconds, span};
+use super::{LEASE, NAMESPACE, RefusalDetails, Wire, asked, demand, item, micros, seconds, span};
 
 async fn call(wire: &Wire, request: DequeueRequest) -> Result<Response<DequeueResponse>, Status> {
     wire.client().dequeue(request).await
@@ -21,7 +21,7 @@ fn demands(demands: Vec<TopicDemand>) -> DequeueRequest {
 #[tokio::test]
 async fn each_wrong_value_is_named() {
     let wire = Wire::start().await;
-    let refused = async |request| Refused::call(call(&wire, request).await);
+    let refused = async |request| RefusalDetails::call(call(&wire, request).await);
 
     refused(DequeueRequest { namespace: String::new(), ..asked("t", 1) }).await.invalid("namespace");
     refused(demands(vec![])).await.invalid("demands");
@@ -143,7 +143,7 @@ async fn an_item_is_redelivered_when_its_lease_ends() {
     assert_eq!((second.attempt, &second.item_id), (2, &first.item_id));
     assert_ne!(second.receipt, first.receipt);
     assert!(micros(&second.lease_expires_at) > micros(&first.lease_expires_at));
-    Refused::member(&wire.ack(&first.receipt).await).lost("leased");
+    RefusalDetails::member(&wire.ack(&first.receipt).await).lost("leased");
     assert_eq!(wire.ack(&second.receipt).await, None);
 }
 

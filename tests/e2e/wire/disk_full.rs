@@ -12,7 +12,7 @@ use forebay_proto::v1::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{LEASE, Refused, Wire, asked, item, span};
+use super::{LEASE, RefusalDetails, Wire, asked, item, span};
 use crate::node::Node;
 
 /// Size of the file system.
@@ -56,7 +56,7 @@ impl SmallDisk {
         let request = DequeueRequest { lease_duration: Some(span(LEASE)), ..asked("t", 1) };
         match self.wire.client().dequeue(request).await {
             Ok(answer) => Ok(answer.into_inner().items.pop().expect("an item")),
-            Err(status) => Err(Refused::call(Err::<(), _>(status)).reason),
+            Err(status) => Err(RefusalDetails::call(Err::<(), _>(status)).reason),
         }
     }
 
@@ -65,10 +65,11 @@ impl SmallDisk {
         let payload = vec![7; PAYLOAD_BYTES];
         let item = EnqueueItem { payload: payload.into(), ..item("t") };
         match self.wire.enqueue(vec![item]).await {
-            Ok(results) => {
-                results[0].error.as_ref().map_or(Ok(()), |_| Err(Refused::member(&results[0].error).reason))
-            }
-            refused => Err(Refused::call(refused).reason),
+            Ok(results) => results[0]
+                .error
+                .as_ref()
+                .map_or(Ok(()), |_| Err(RefusalDetails::member(&results[0].error).reason)),
+            refused => Err(RefusalDetails::call(refused).reason),
         }
     }
 }

@@ -9,7 +9,7 @@ use forebay_proto::v1::{
 use tokio::time::Instant;
 use tonic::{Code, Response, Status};
 
-use super::{NAMESPACE, Refused, Wire, asked, demand, item, micros, seconds, span};
+use super::{NAMESPACE, RefusalDetails, Wire, asked, demand, item, micros, seconds, span};
 
 async fn call(wire: &Wire, request: EnqueueRequest) -> Result<Response<EnqueueResponse>, Status> {
     wire.client().enqueue(request).await
@@ -53,7 +53,7 @@ async fn every_field_arrives() {
 #[tokio::test]
 async fn a_call_that_is_wrong_as_a_whole_fails_whole() {
     let wire = Wire::start().await;
-    let refused = async |request| Refused::call(call(&wire, request).await);
+    let refused = async |request| RefusalDetails::call(call(&wire, request).await);
 
     refused(EnqueueRequest { namespace: String::new(), ..request(vec![item("t")]) })
         .await
@@ -127,7 +127,7 @@ async fn a_wrong_member_does_not_fail_its_siblings() {
         let (_, reason, field) = &wrong[index];
         assert_eq!(pair[0].error, None, "{field}");
         let path = format!("items[{}].{field}", index * 2 + 1);
-        Refused::member(&pair[1].error).is(Code::InvalidArgument, reason, Some(&path));
+        RefusalDetails::member(&pair[1].error).is(Code::InvalidArgument, reason, Some(&path));
         assert!(pair[1].item_id.is_empty());
     }
     assert_eq!(wire.take("t", 1_000).await.len(), wrong.len(), "only the valid items were stored");
@@ -192,7 +192,7 @@ async fn a_retried_request_id_stores_nothing() {
     let named = EnqueueRequest { request_id: "call-1".into(), ..request(vec![item("t"), wrong, item("u")]) };
     let first = call(&wire, named.clone()).await.unwrap().into_inner().results;
     assert_eq!((&first[0].error, &first[2].error), (&None, &None));
-    Refused::member(&first[1].error).invalid("items[1].topic");
+    RefusalDetails::member(&first[1].error).invalid("items[1].topic");
     let shard = |id: &str| id.split('-').next().unwrap().to_owned();
     assert_eq!(shard(&first[0].item_id), shard(&first[2].item_id), "stored whole in one shard");
 
@@ -205,7 +205,7 @@ async fn a_retried_request_id_stores_nothing() {
 
     let other = |topic: &str| EnqueueItem { payload: "other".into(), ..item(topic) };
     for items in [vec![item("t"); 5], vec![item("t"), other("u")], vec![item("u"), item("t")]] {
-        let reused = Refused::call(call(&wire, EnqueueRequest { items, ..named.clone() }).await);
+        let reused = RefusalDetails::call(call(&wire, EnqueueRequest { items, ..named.clone() }).await);
         assert_eq!((reused.code, reused.reason.as_str()), (Code::AlreadyExists, "REQUEST_ID_REUSED"));
     }
     assert!(wire.is_empty("t").await && wire.is_empty("u").await, "nothing of these was stored");
@@ -260,7 +260,7 @@ async fn tenants_are_isolated() {
     let acks = vec![Ack { receipt: got.receipt.clone() }];
     let foreign = AckRequest { namespace: "other".into(), acks };
     let results = wire.client().ack(foreign).await.unwrap().into_inner().results;
-    let refused = Refused::member(&results[0].error);
+    let refused = RefusalDetails::member(&results[0].error);
     assert_eq!((refused.code, refused.reason.as_str()), (Code::PermissionDenied, "WRONG_NAMESPACE"));
     assert_eq!(wire.ack(&got.receipt).await, None, "nothing happened to it");
 }
@@ -270,9 +270,9 @@ async fn a_strict_node_refuses_other_namespaces() {
     let wire = Wire::with("strict_namespaces = true\n[namespace.wire]\n").await;
     wire.stored(vec![item("t")]).await;
     let other = EnqueueRequest { namespace: "other".into(), ..request(vec![item("t")]) };
-    let refused = Refused::call(call(&wire, other).await);
+    let refused = RefusalDetails::call(call(&wire, other).await);
     assert_eq!((refused.code, refused.reason.as_str()), (Code::PermissionDenied, "NOT_ALLOWED"));
     let other =
         DequeueRequest { namespace: "other".into(), demands: vec![demand("t", 1)], ..Default::default() };
-    assert_eq!(Refused::call(wire.client().dequeue(other).await).reason, "NOT_ALLOWED");
+    assert_eq!(RefusalDetails::call(wire.client().dequeue(other).await).reason, "NOT_ALLOWED");
 }

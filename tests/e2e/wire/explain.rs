@@ -7,7 +7,7 @@ use forebay_proto::v1::{
     ExplainTopicResponse, Nack, admin_service_client::AdminServiceClient, enqueue_item::Schedule,
 };
 
-use super::{NAMESPACE, Refused, Wire, item, micros, seconds};
+use super::{NAMESPACE, RefusalDetails, Wire, item, micros, seconds};
 
 async fn topic(wire: &Wire, topic: &str) -> ExplainTopicResponse {
     let request = ExplainTopicRequest { namespace: NAMESPACE.into(), topic: topic.into() };
@@ -89,7 +89,7 @@ async fn dead_and_missing_items_are_explained() {
     only(foreign.into_inner().blockers, BlockerCode::Gone);
     let request = ExplainItemRequest { namespace: NAMESPACE.into(), item_id: "seven".into() };
     let refused = AdminServiceClient::new(wire.node.channel()).explain_item(request).await;
-    Refused::call(refused).invalid("item_id");
+    RefusalDetails::call(refused).invalid("item_id");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use forebay_proto::v1::{
 };
 use tonic::{Code, Response, Status};
 
-use super::{NAMESPACE, Refused, Wire, beside, item, micros, seconds, span};
+use super::{NAMESPACE, RefusalDetails, Wire, beside, item, micros, seconds, span};
 
 async fn call(wire: &Wire, request: ExtendLeaseRequest) -> Result<Response<ExtendLeaseResponse>, Status> {
     wire.client().extend_lease(request).await
@@ -29,9 +29,9 @@ async fn extend(wire: &Wire, extension: LeaseExtension) -> ExtendLeaseResult {
 async fn each_wrong_value_is_named() {
     let wire = Wire::start().await;
     let nobody = ExtendLeaseRequest { namespace: String::new(), extensions: vec![of("x", None)] };
-    Refused::call(call(&wire, nobody).await).invalid("namespace");
-    Refused::call(call(&wire, request(vec![])).await).invalid("extensions");
-    Refused::call(call(&wire, request(vec![of("x", None); 1_001])).await).too_large("extensions");
+    RefusalDetails::call(call(&wire, nobody).await).invalid("namespace");
+    RefusalDetails::call(call(&wire, request(vec![])).await).invalid("extensions");
+    RefusalDetails::call(call(&wire, request(vec![of("x", None); 1_001])).await).too_large("extensions");
 
     wire.stored(vec![item("t")]).await;
     let got = wire.take_one("t").await;
@@ -40,14 +40,14 @@ async fn each_wrong_value_is_named() {
     extensions.extend(wrong.map(|wrong| of(&got.receipt, Some(wrong))));
     extensions.push(of(&got.receipt, None));
     let results = call(&wire, request(extensions)).await.unwrap().into_inner().results;
-    Refused::member(&results[0].error).is(
+    RefusalDetails::member(&results[0].error).is(
         Code::InvalidArgument,
         "INVALID_RECEIPT",
         Some("extensions[0].receipt"),
     );
     for (index, result) in results.iter().enumerate().take(5).skip(1) {
         beside(&result.error, &result.reason, &result.retry_after);
-        Refused::member(&result.error).invalid(&format!("extensions[{index}].lease_duration"));
+        RefusalDetails::member(&result.error).invalid(&format!("extensions[{index}].lease_duration"));
     }
     assert_eq!(results[5].error, None, "a sibling is extended");
 }
@@ -69,7 +69,7 @@ async fn an_extension_counts_from_now_and_keeps_the_receipt() {
     assert_eq!(extend(&wire, of(&got.receipt, Some(seconds(1)))).await.error, None);
     let again = wire.take_one("t").await;
     assert_eq!(again.attempt, 2);
-    Refused::member(&extend(&wire, of(&got.receipt, None)).await.error).lost("leased");
+    RefusalDetails::member(&extend(&wire, of(&got.receipt, None)).await.error).lost("leased");
     assert_eq!(wire.ack(&again.receipt).await, None);
-    Refused::member(&extend(&wire, of(&again.receipt, None)).await.error).lost("gone");
+    RefusalDetails::member(&extend(&wire, of(&again.receipt, None)).await.error).lost("gone");
 }

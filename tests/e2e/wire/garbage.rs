@@ -18,7 +18,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use super::{LEASE, NAMESPACE, Refused, Wire, asked, item, raw, seconds, span};
+use super::{LEASE, NAMESPACE, RefusalDetails, Wire, asked, item, raw, seconds, span};
 
 const CLIENTS: u64 = 100;
 /// Items that a well-behaved client processes at the same time.
@@ -35,11 +35,11 @@ async fn a_malformed_request_is_refused_with_details() {
     for method in &METHODS[..6] {
         for message in [&wrong_type, &cut_short] {
             let answer = raw::send(wire.node.channel(), method, message.clone()).await;
-            Refused::call(answer).is(Code::InvalidArgument, "INVALID_FIELD", None);
+            RefusalDetails::call(answer).is(Code::InvalidArgument, "INVALID_FIELD", None);
         }
     }
     let answer = raw::send(wire.node.channel(), "Nonsense", Bytes::new()).await;
-    Refused::call(answer).is(Code::Unimplemented, "UNIMPLEMENTED", None);
+    RefusalDetails::call(answer).is(Code::Unimplemented, "UNIMPLEMENTED", None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

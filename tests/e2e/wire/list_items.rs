@@ -6,7 +6,7 @@ use forebay_proto::v1::{
 };
 use tonic::Status;
 
-use super::{NAMESPACE, Refused, Wire, item, seconds};
+use super::{NAMESPACE, RefusalDetails, Wire, item, seconds};
 
 fn request(state: ItemState, filter: &str) -> ListItemsRequest {
     ListItemsRequest {
@@ -75,15 +75,16 @@ async fn a_wrong_filter_is_named_and_a_token_belongs_to_its_filter() {
     let wire = Wire::start().await;
     wire.stored((0..5).map(with_priority).collect()).await;
     for filter in ["colour = 3", "priority ~ 3", "reason = \"x\"", "priority = many"] {
-        Refused::call(list(&wire, request(ItemState::Ready, filter)).await).invalid("filter");
+        RefusalDetails::call(list(&wire, request(ItemState::Ready, filter)).await).invalid("filter");
     }
-    Refused::call(list(&wire, request(ItemState::Ready, &"a".repeat(1_025))).await).too_large("filter");
+    RefusalDetails::call(list(&wire, request(ItemState::Ready, &"a".repeat(1_025))).await)
+        .too_large("filter");
     let two = |filter| ListItemsRequest { page_size: 2, ..request(ItemState::Ready, filter) };
     let first = list(&wire, two("priority > 0")).await.unwrap();
     assert_eq!(first.items.iter().map(|it| it.priority).collect::<Vec<_>>(), [1, 2]);
     let page_token = first.next_page_token;
     let other = ListItemsRequest { page_token: page_token.clone(), ..two("priority > 1") };
-    Refused::call(list(&wire, other).await).invalid("page_token");
+    RefusalDetails::call(list(&wire, other).await).invalid("page_token");
     let second = list(&wire, ListItemsRequest { page_token, ..two("priority > 0") }).await.unwrap();
     assert_eq!(second.items.iter().map(|it| it.priority).collect::<Vec<_>>(), [3, 4]);
 }

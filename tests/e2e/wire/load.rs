@@ -5,7 +5,7 @@ use std::time::Duration;
 use forebay_proto::v1::{DequeueRequest, EnqueueItem, EnqueueRequest};
 use tonic::{Code, Request};
 
-use super::{LEASE, NAMESPACE, Refused, Wire, asked, item, seconds, span};
+use super::{LEASE, NAMESPACE, RefusalDetails, Wire, asked, item, seconds, span};
 
 #[tokio::test]
 async fn leases_of_a_topic_are_limited() {
@@ -13,7 +13,7 @@ async fn leases_of_a_topic_are_limited() {
     wire.stored(vec![EnqueueItem { shard: Some(1), ..item("t") }; 5]).await;
     assert_eq!(wire.take("t", 10).await.len(), 3);
     let request = DequeueRequest { lease_duration: Some(span(LEASE)), ..asked("t", 1) };
-    let refused = Refused::call(wire.client().dequeue(request).await);
+    let refused = RefusalDetails::call(wire.client().dequeue(request).await);
     assert_eq!((refused.code, refused.reason.as_str()), (Code::ResourceExhausted, "TOO_MANY_LEASED"));
     assert!(refused.quota);
 }
@@ -25,7 +25,7 @@ async fn topics_of_a_namespace_are_limited() {
     wire.stored(vec![on("a"), on("b"), on("c")]).await;
     let results = wire.enqueue(vec![on("a"), on("d")]).await.unwrap();
     assert_eq!(results[0].error, None);
-    let refused = Refused::member(&results[1].error);
+    let refused = RefusalDetails::member(&results[1].error);
     assert_eq!((refused.code, refused.reason.as_str()), (Code::ResourceExhausted, "TOO_MANY_TOPICS"));
     assert!(refused.quota);
 }
@@ -64,7 +64,7 @@ async fn calls_in_progress_have_a_limit_and_long_polls_another() {
         match call.await.unwrap() {
             Ok(_) => done += 1,
             Err(status) => {
-                let refused = Refused::call::<()>(Err(status));
+                let refused = RefusalDetails::call::<()>(Err(status));
                 assert_eq!((refused.code, refused.reason.as_str()), (Code::ResourceExhausted, "OVERLOADED"));
                 refused_count += 1;
             }
@@ -88,7 +88,7 @@ async fn an_item_for_an_unreachable_shard_is_refused() {
     let away = "[[shard]]\nid = 9\nurl = \"mysql://nobody@127.0.0.1:1/nothing\"\n";
     let wire = Wire::with_unmigrated(away).await;
     let results = wire.enqueue(vec![EnqueueItem { shard: Some(9), ..item("t") }, item("t")]).await.unwrap();
-    let refused = Refused::member(&results[0].error);
+    let refused = RefusalDetails::member(&results[0].error);
     assert_eq!((refused.code, refused.reason.as_str()), (Code::Unavailable, "SHARD_UNAVAILABLE"));
     assert_eq!(results[1].error, None, "other shards store items without a shard");
 }

@@ -269,7 +269,7 @@ fn micros(time: &Option<prost_types::Timestamp>) -> i64 {
 
 /// The details of a refusal. What must hold for every refusal is checked when it is made.
 #[derive(Debug, PartialEq, Eq)]
-struct Refused {
+struct RefusalDetails {
     code: Code,
     reason: String,
     field: Option<String>,
@@ -277,7 +277,7 @@ struct Refused {
     item: Option<String>,
 }
 
-impl Refused {
+impl RefusalDetails {
     fn call<T: std::fmt::Debug>(answer: Result<T, Status>) -> Self {
         let status = answer.expect_err("the whole call is refused");
         Self::new(status.code(), &status.get_error_details())

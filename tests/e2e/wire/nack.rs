@@ -8,7 +8,7 @@ use forebay_proto::v1::{
 use tokio::time::Instant;
 use tonic::{Code, Response, Status};
 
-use super::{NAMESPACE, Refused, Wire, item, seconds};
+use super::{NAMESPACE, RefusalDetails, Wire, item, seconds};
 
 async fn call(wire: &Wire, request: NackRequest) -> Result<Response<NackResponse>, Status> {
     wire.client().nack(request).await
@@ -22,10 +22,10 @@ fn of(receipt: &str) -> Nack {
 async fn each_wrong_value_is_named() {
     let wire = Wire::start().await;
     let request = |nacks| NackRequest { namespace: NAMESPACE.into(), nacks };
-    Refused::call(call(&wire, NackRequest { namespace: String::new(), nacks: vec![of("x")] }).await)
+    RefusalDetails::call(call(&wire, NackRequest { namespace: String::new(), nacks: vec![of("x")] }).await)
         .invalid("namespace");
-    Refused::call(call(&wire, request(vec![])).await).invalid("nacks");
-    Refused::call(call(&wire, request(vec![of("x"); 1_001])).await).too_large("nacks");
+    RefusalDetails::call(call(&wire, request(vec![])).await).invalid("nacks");
+    RefusalDetails::call(call(&wire, request(vec![of("x"); 1_001])).await).too_large("nacks");
 
     wire.stored(vec![item("t")]).await;
     let got = wire.take_one("t").await;
@@ -41,7 +41,7 @@ async fn each_wrong_value_is_named() {
     let results = call(&wire, request(nacks)).await.unwrap().into_inner().results;
     for (index, (_, reason, field)) in wrong.iter().enumerate() {
         let path = format!("nacks[{index}].{field}");
-        Refused::member(&results[index].error).is(Code::InvalidArgument, reason, Some(&path));
+        RefusalDetails::member(&results[index].error).is(Code::InvalidArgument, reason, Some(&path));
     }
     assert_eq!(wire.ack(&got.receipt).await, None, "the delivery goes on");
 }
@@ -127,6 +127,6 @@ async fn failures_are_counted_and_releases_are_not() {
     assert_eq!(wire.nack(of(&got.receipt)).await, None);
     let got = wire.take_one("count").await;
     assert_eq!(wire.nack(Nack { reason: "hopeless".into(), ..of(&got.receipt) }).await, None);
-    Refused::member(&wire.ack(&got.receipt).await).lost("dead");
+    RefusalDetails::member(&wire.ack(&got.receipt).await).lost("dead");
     assert!(wire.is_empty("count").await);
 }

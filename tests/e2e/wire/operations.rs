@@ -12,7 +12,7 @@ use forebay_types::{Clock as _, SystemClock};
 use tokio::time::Instant;
 use tonic::{Code, Status, transport::Channel};
 
-use super::{NAMESPACE, Refused, Wire, item, micros, seconds};
+use super::{NAMESPACE, RefusalDetails, Wire, item, micros, seconds};
 
 /// An operation has ended within this time, on a machine that does much else.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
@@ -83,7 +83,7 @@ async fn dead(wire: &Wire, topic: &str, count: usize, reason: &str) {
 async fn each_wrong_value_is_named() {
     let wire = Wire::start().await;
     let purge = || request(OperationKind::Purge, "t");
-    let refused = async |request| Refused::call(start(&wire, request).await);
+    let refused = async |request| RefusalDetails::call(start(&wire, request).await);
     refused(StartOperationRequest { namespace: String::new(), ..purge() }).await.invalid("namespace");
     refused(StartOperationRequest { kind: 0, ..purge() }).await.invalid("kind");
     refused(StartOperationRequest { topic: "a b".into(), ..purge() }).await.invalid("topic");
@@ -108,7 +108,7 @@ async fn each_wrong_value_is_named() {
     refused(request(OperationKind::Update, "t")).await.invalid("update.priority");
     refused(update(OperationUpdate::default())).await.invalid("update.priority");
     let long = OperationUpdate { metadata: Some(vec![0; 1_025].into()), ..priority() };
-    let too_large = Refused::call(start(&wire, update(long)).await);
+    let too_large = RefusalDetails::call(start(&wire, update(long)).await);
     too_large.is(Code::InvalidArgument, "TOO_LARGE", Some("update.metadata"));
     refused(update(OperationUpdate { ttl: Some(seconds(0)), ..priority() })).await.invalid("update.ttl");
     refused(update(OperationUpdate { metadata_bytes: Some(1), ..priority() }))
@@ -123,9 +123,9 @@ async fn each_wrong_value_is_named() {
     let long = start(&wire, StartOperationRequest { reason: said, ..purge() }).await.unwrap();
     assert_eq!(long.operation.unwrap().reason, "r".repeat(1_021) + "…");
     refused(StartOperationRequest { request_id: "i".repeat(201), ..purge() }).await.too_large("request_id");
-    Refused::call(get(&wire, "x", None).await).invalid("operation_id");
+    RefusalDetails::call(get(&wire, "x", None).await).invalid("operation_id");
     let unknown = "0".repeat(32);
-    Refused::call(get(&wire, &unknown, None).await).is(Code::NotFound, "OPERATION_NOT_FOUND", None);
+    RefusalDetails::call(get(&wire, &unknown, None).await).is(Code::NotFound, "OPERATION_NOT_FOUND", None);
 }
 
 #[tokio::test]
@@ -144,7 +144,7 @@ async fn a_purge_removes_what_its_filter_names() {
     assert_eq!((counted.exact, counted.operation.unwrap().figures.unwrap().matched), (true, 50));
     assert_eq!(counted.sample_item_ids.len(), 20);
     let few = StartOperationRequest { expect_at_most: Some(49), ..purge.clone() };
-    Refused::call(start(&wire, few).await).is(Code::FailedPrecondition, "EXPECTATION_FAILED", None);
+    RefusalDetails::call(start(&wire, few).await).is(Code::FailedPrecondition, "EXPECTATION_FAILED", None);
 
     let some = StartOperationRequest { limit: 8, expect_at_most: Some(50), ..purge.clone() };
     assert_eq!(run(&wire, some).await[1], 8);
@@ -164,7 +164,7 @@ async fn a_leased_item_is_purged_only_if_that_is_asked_for() {
     assert_eq!(run(&wire, purge.clone()).await, [10, 6, 4, 0]);
     assert_eq!(wire.ack(&leased[0].receipt).await, None);
     assert_eq!(run(&wire, StartOperationRequest { leased: true, ..purge }).await, [3, 3, 0, 0]);
-    Refused::member(&wire.ack(&leased[1].receipt).await).lost("gone");
+    RefusalDetails::member(&wire.ack(&leased[1].receipt).await).lost("gone");
 }
 
 #[tokio::test]
@@ -184,7 +184,7 @@ async fn items_are_cancelled_wherever_they_are() {
     assert_eq!(run(&wire, rejected).await, [1, 1, 0, 0], "only dead letters have a reason");
     assert_eq!(run(&wire, cancel.clone()).await, [15, 15, 0, 0]);
     assert_eq!(run(&wire, cancel).await, [0; 4]);
-    Refused::member(&wire.ack(&leased[0].receipt).await).lost("gone");
+    RefusalDetails::member(&wire.ack(&leased[0].receipt).await).lost("gone");
     assert!(wire.take("mail", 100).await.is_empty() && wire.take("other", 100).await.len() == 2);
     assert_eq!(wire.metric("forebay_cancelled_total{namespace=\"wire\"}").await, 16.0);
     let of_kind = "forebay_operation_items_total{kind=\"cancel\",outcome=\"changed\"}";
@@ -259,7 +259,7 @@ async fn leases_are_released() {
     wire.stored(vec![item("mail"); 5]).await;
     let leased = wire.take("mail", 3).await;
     assert_eq!(run(&wire, request(OperationKind::ResetLeases, "mail")).await, [3, 3, 0, 0]);
-    Refused::member(&wire.ack(&leased[0].receipt).await).lost("waiting");
+    RefusalDetails::member(&wire.ack(&leased[0].receipt).await).lost("waiting");
     let again = wire.take("mail", 100).await;
     assert_eq!(again.len(), 5);
     assert_eq!(again.iter().filter(|item| (item.attempt, item.failures) == (2, 0)).count(), 3);
@@ -276,7 +276,7 @@ async fn an_operation_is_begun_once_slowed_down_and_cancelled() {
     let again = start(&wire, purge.clone()).await.unwrap().operation.unwrap();
     assert_eq!((&first.id, first.rate_per_second), (&again.id, 1));
     let other = StartOperationRequest { topic: "other".into(), ..purge.clone() };
-    let refused = Refused::call(start(&wire, other).await);
+    let refused = RefusalDetails::call(start(&wire, other).await);
     refused.is(Code::AlreadyExists, "REQUEST_ID_REUSED", Some("request_id"));
 
     // The next one of the topic waits.
@@ -300,7 +300,7 @@ async fn an_operation_is_begun_once_slowed_down_and_cancelled() {
     assert_eq!(figures(&waiting)[1], 1_000 - changed);
     let late = admin(&wire).cancel_operation(cancel(&waiting.id)).await.unwrap_err();
     assert!(late.message().ends_with("has ended: it has done its work"), "{late}");
-    Refused::call(Err::<(), _>(late)).is(Code::FailedPrecondition, "OPERATION_ENDED", None);
+    RefusalDetails::call(Err::<(), _>(late)).is(Code::FailedPrecondition, "OPERATION_ENDED", None);
 
     let list = ListOperationsRequest { namespace: NAMESPACE.into(), page_size: 1, ..Default::default() };
     let page = admin(&wire).list_operations(list.clone()).await.unwrap().into_inner();
@@ -313,7 +313,11 @@ async fn an_operation_is_begun_once_slowed_down_and_cancelled() {
     assert!(admin(&wire).list_operations(foreign).await.unwrap().into_inner().operations.is_empty());
     let foreign =
         GetOperationRequest { namespace: "other".into(), operation_id: first.id, ..Default::default() };
-    Refused::call(admin(&wire).get_operation(foreign).await).is(Code::NotFound, "OPERATION_NOT_FOUND", None);
+    RefusalDetails::call(admin(&wire).get_operation(foreign).await).is(
+        Code::NotFound,
+        "OPERATION_NOT_FOUND",
+        None,
+    );
 }
 
 #[tokio::test]

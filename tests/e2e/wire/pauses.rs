@@ -10,7 +10,7 @@ use forebay_types::{Clock, SystemClock};
 use tokio::time::Instant;
 use tonic::{Code, Status, transport::Channel};
 
-use super::{NAMESPACE, Refused, Wire, item, seconds};
+use super::{NAMESPACE, RefusalDetails, Wire, item, seconds};
 
 fn admin(wire: &Wire) -> AdminServiceClient<Channel> {
     AdminServiceClient::new(wire.node.channel())
@@ -40,7 +40,7 @@ fn poll(topic: &str, wait: i64) -> DequeueRequest {
 #[tokio::test]
 async fn each_wrong_value_is_named() {
     let wire = Wire::start().await;
-    let refused = async |request| Refused::call(pause(&wire, request).await);
+    let refused = async |request| RefusalDetails::call(pause(&wire, request).await);
     let good = || request("t", Side::Dequeue);
     refused(PauseTopicRequest { namespace: String::new(), ..good() }).await.invalid("namespace");
     refused(PauseTopicRequest { topic: "a b".into(), ..good() }).await.invalid("topic");

@@ -15,7 +15,7 @@ use prost_reflect::DescriptorPool;
 use tokio::time::Instant;
 use tonic::{Code, transport::Channel};
 
-use super::{NAMESPACE, Refused, Wire, item};
+use super::{NAMESPACE, RefusalDetails, Wire, item};
 
 /// Operations on few items end within this time, on a machine that does much else.
 const ENDED_TIMEOUT: Duration = Duration::from_secs(30);
@@ -113,7 +113,7 @@ async fn an_operation_is_begun_once_and_may_be_ended_again() {
     }
     assert_eq!(begun[0], begun[1]);
     let other = StartOperationRequest { topic: "other".into(), ..start };
-    let refused = Refused::call(admin(&wire).start_operation(other).await);
+    let refused = RefusalDetails::call(admin(&wire).start_operation(other).await);
     refused.is(Code::AlreadyExists, "REQUEST_ID_REUSED", Some("request_id"));
     let operation_id = begun.remove(0);
     let rate = SetOperationRateRequest {
@@ -131,7 +131,7 @@ async fn an_operation_is_begun_once_and_may_be_ended_again() {
         state = answer.operation.unwrap().state();
     }
     admin(&wire).cancel_operation(cancel).await.unwrap();
-    let refused = Refused::call(admin(&wire).set_operation_rate(rate).await);
+    let refused = RefusalDetails::call(admin(&wire).set_operation_rate(rate).await);
     refused.is(Code::FailedPrecondition, "OPERATION_ENDED", None);
 }
 

@@ -9,7 +9,7 @@ use forebay_proto::v1::{
 };
 use tonic::{Code, Status, transport::Channel};
 
-use super::{NAMESPACE, Refused, Wire, item, seconds};
+use super::{NAMESPACE, RefusalDetails, Wire, item, seconds};
 
 fn admin(wire: &Wire) -> AdminServiceClient<Channel> {
     AdminServiceClient::new(wire.node.channel())
@@ -73,7 +73,7 @@ async fn namespace(wire: &Wire, name: &str) -> Result<Namespace, Status> {
 #[tokio::test]
 async fn each_wrong_value_is_named() {
     let wire = Wire::start().await;
-    let refused = async |request| Refused::call(set(&wire, request).await);
+    let refused = async |request| RefusalDetails::call(set(&wire, request).await);
     let with = |settings| put("t", 0, settings);
     refused(PutTopicRequest { namespace: String::new(), ..with(retry(1)) }).await.invalid("namespace");
     refused(PutTopicRequest { topic: String::new(), ..with(retry(1)) }).await.invalid("topic");
@@ -84,7 +84,7 @@ async fn each_wrong_value_is_named() {
     refused(with(attempts)).await.invalid("settings.default_max_attempts");
     let window = NamespaceSettings { dedupe_window: Some(seconds(601)), ..Default::default() };
     let answer = admin(&wire).put_namespace(put_namespace(0, window)).await;
-    Refused::call(answer).invalid("settings.dedupe_window");
+    RefusalDetails::call(answer).invalid("settings.dedupe_window");
 }
 
 /// Of two who have read the same version one wins, and the other one hears of it. A repeated call does no
@@ -96,7 +96,7 @@ async fn settings_have_a_version() {
     assert_eq!((tried.version, tried.settings), (0, Some(retry(5))));
     let first = set(&wire, put("t", 0, retry(5))).await.unwrap();
     assert!(first.version > 0, "what was only tried has changed nothing");
-    let refused = Refused::call(set(&wire, put("t", 0, retry(6))).await);
+    let refused = RefusalDetails::call(set(&wire, put("t", 0, retry(6))).await);
     refused.is(Code::Aborted, "VERSION_MISMATCH", Some("version"));
     assert_eq!(set(&wire, put("t", 0, retry(5))).await.unwrap(), first, "all is so already");
     let pause = PauseTopicRequest {
@@ -206,7 +206,7 @@ async fn a_topic_with_items_is_not_deleted() {
     };
     set(&wire, put("t", 0, retry(5))).await.unwrap();
     wire.stored(vec![item("t")]).await;
-    let refused = Refused::call(admin(&wire).delete_topic(delete(false)).await);
+    let refused = RefusalDetails::call(admin(&wire).delete_topic(delete(false)).await);
     refused.is(Code::FailedPrecondition, "NOT_EMPTY", None);
     let got = take(&wire, "t").await;
     nack(&wire, Nack { receipt: got.receipt, dead_letter: true, ..Default::default() }).await;
@@ -228,7 +228,7 @@ async fn a_topic_with_items_is_not_deleted() {
 #[tokio::test]
 async fn namespaces_are_summed_up_listed_and_deleted() {
     let wire = Wire::start().await;
-    Refused::call(namespace(&wire, "none").await).is(Code::NotFound, "NAMESPACE_NOT_FOUND", None);
+    RefusalDetails::call(namespace(&wire, "none").await).is(Code::NotFound, "NAMESPACE_NOT_FOUND", None);
     wire.stored(vec![item("a"), item("b"), item("b")]).await;
     take(&wire, "b").await;
     let settings = NamespaceSettings { retry_delay: Some(seconds(9)), ..Default::default() };
@@ -258,10 +258,10 @@ async fn namespaces_are_summed_up_listed_and_deleted() {
     let listed = seen.iter().find(|it| it.namespace == NAMESPACE).unwrap();
     assert_eq!((listed.ready_count, listed.topic_count, listed.settings), (2, 2, Some(settings)));
     let foreign = ListNamespacesRequest { page_size: 1, page_token: "x".into() };
-    Refused::call(admin(&wire).list_namespaces(foreign).await).invalid("page_token");
+    RefusalDetails::call(admin(&wire).list_namespaces(foreign).await).invalid("page_token");
 
     let delete = |name: &str| DeleteNamespaceRequest { namespace: name.into(), ..Default::default() };
-    let refused = Refused::call(admin(&wire).delete_namespace(delete(NAMESPACE)).await);
+    let refused = RefusalDetails::call(admin(&wire).delete_namespace(delete(NAMESPACE)).await);
     refused.is(Code::FailedPrecondition, "NOT_EMPTY", None);
     let topic = PutTopicRequest { namespace: "alpha".into(), ..put("t", 0, retry(5)) };
     set(&wire, topic.clone()).await.unwrap();
@@ -269,7 +269,7 @@ async fn namespaces_are_summed_up_listed_and_deleted() {
     assert_eq!(gone.settings, Some(settings));
     let again = admin(&wire).delete_namespace(delete("alpha")).await.unwrap().into_inner();
     assert_eq!(again, DeleteNamespaceResponse::default(), "whoever has lost the answer asks again");
-    Refused::call(namespace(&wire, "alpha").await).is(Code::NotFound, "NAMESPACE_NOT_FOUND", None);
+    RefusalDetails::call(namespace(&wire, "alpha").await).is(Code::NotFound, "NAMESPACE_NOT_FOUND", None);
     assert!(set(&wire, topic).await.unwrap().version > 0, "those of its topic were removed, too");
 }
 
@@ -283,7 +283,7 @@ async fn a_topic_and_a_namespace_go_with_their_items() {
         loop {
             let found = admin(&wire).get_topic(request()).await;
             if found.is_err() {
-                return Refused::call(found).is(Code::NotFound, "TOPIC_NOT_FOUND", None);
+                return RefusalDetails::call(found).is(Code::NotFound, "TOPIC_NOT_FOUND", None);
             }
             let it = found.unwrap().into_inner().topic.unwrap();
             if it.ready_count + it.leased_count + it.scheduled_count + it.dead_count == 0 {

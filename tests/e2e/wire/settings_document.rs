@@ -6,7 +6,7 @@ use forebay_proto::v1::{
 };
 use tonic::{Code, Status, transport::Channel};
 
-use super::{Refused, Wire, seconds};
+use super::{RefusalDetails, Wire, seconds};
 
 fn admin(wire: &Wire) -> AdminServiceClient<Channel> {
     AdminServiceClient::new(wire.node.channel())
@@ -49,7 +49,8 @@ async fn a_document_is_applied_whole_or_not_at_all() {
     let again = apply(&wire, document(three.clone())).await.unwrap();
     assert_eq!((again.differences.len(), again.version), (0, applied.version));
     let bad = vec![entry("club", "", 9), entry("shop", "mail", 5_000_000)];
-    Refused::call(apply(&wire, document(bad)).await).invalid("entries[1].settings.default_max_attempts");
+    RefusalDetails::call(apply(&wire, document(bad)).await)
+        .invalid("entries[1].settings.default_max_attempts");
     assert_eq!(export(&wire, all()).await.unwrap().entries, three, "nothing of it was done");
 
     // Of one namespace. What is missing goes, and what is of others stays.
@@ -72,7 +73,7 @@ async fn a_document_names_the_version_that_it_was_compared_with() {
         ..document(vec![entry("shop", "", attempts)])
     };
     let first = apply(&wire, from(none, 2)).await.unwrap().version;
-    let stale = Refused::call(apply(&wire, from(none, 3)).await);
+    let stale = RefusalDetails::call(apply(&wire, from(none, 3)).await);
     stale.is(Code::Aborted, "VERSION_MISMATCH", Some("version"));
     let repeated = apply(&wire, from(none, 2)).await.unwrap();
     assert_eq!((repeated.differences.len(), repeated.version), (0, first), "all is so already");
@@ -115,13 +116,13 @@ async fn a_document_comes_in_pages() {
     let other = ExportSettingsRequest { namespace: "club".into(), ..Default::default() };
     assert!(export(&wire, other).await.unwrap().entries.is_empty());
     let foreign = ExportSettingsRequest { page_token: "x".into(), ..all() };
-    Refused::call(export(&wire, foreign).await).invalid("page_token");
+    RefusalDetails::call(export(&wire, foreign).await).invalid("page_token");
 }
 
 #[tokio::test]
 async fn each_wrong_value_of_a_document_is_named() {
     let wire = Wire::start().await;
-    let refused = async |request| Refused::call(apply(&wire, request).await);
+    let refused = async |request| RefusalDetails::call(apply(&wire, request).await);
     let window = NamespaceSettings { dedupe_window: Some(seconds(60)), ..Default::default() };
     let of_topic = SettingsEntry { settings: Some(window), ..entry("shop", "mail", 0) };
     refused(document(vec![of_topic])).await.invalid("entries[0].settings.dedupe_window");

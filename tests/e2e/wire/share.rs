@@ -6,7 +6,7 @@ use forebay_proto::v1::{DequeueRequest, EnqueueItem, EnqueueRequest};
 use tokio::time::{Instant, timeout};
 use tonic::Code;
 
-use super::{NAMESPACE, Refused, Wire, asked, demand, http2, item, seconds};
+use super::{NAMESPACE, RefusalDetails, Wire, asked, demand, http2, item, seconds};
 
 fn enqueue(namespace: &str, bytes: usize) -> EnqueueRequest {
     let items = vec![EnqueueItem { payload: vec![1; 128 << 10].into(), ..item("t") }; bytes >> 17];
@@ -66,7 +66,7 @@ async fn a_call_with_too_many_members_is_refused_before_it_is_decoded() {
     drop(request);
     let mut connection = http2::Connection::open(&wire.node.grpc, 65_535).await;
     let answer = connection.try_call("Enqueue", message).await.expect("an answer");
-    let refused = Refused::call::<()>(Err(http2::refusal(answer.headers()).expect("a refusal")));
+    let refused = RefusalDetails::call::<()>(Err(http2::refusal(answer.headers()).expect("a refusal")));
     assert_eq!((refused.code, refused.reason.as_str()), (Code::InvalidArgument, "TOO_LARGE"));
     // The kernel adds up pages of the program and of data at different moments: of a small process the second
     // figure may be the smaller one.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_proto::v1::{DequeueRequest, EnqueueRequest};
 
-use super::{NAMESPACE, Refused, Wire, asked, item, seconds};
+use super::{NAMESPACE, RefusalDetails, Wire, asked, item, seconds};
 
 #[tokio::test]
 async fn a_stopping_node_answers_parked_calls_and_exits() {
@@ -25,11 +25,14 @@ async fn a_stopping_node_answers_parked_calls_and_exits() {
             match client.enqueue(request).await {
                 Ok(answer) if answer.get_ref().results[0].error.is_none() => done += 1,
                 Ok(answer) => {
-                    assert_eq!(Refused::member(&answer.get_ref().results[0].error).reason, "NODE_DRAINING");
+                    assert_eq!(
+                        RefusalDetails::member(&answer.get_ref().results[0].error).reason,
+                        "NODE_DRAINING"
+                    );
                 }
                 // A status without details comes from the connection, not from the node.
                 Err(status) if status.details().is_empty() => return done,
-                Err(status) => assert_eq!(Refused::call::<()>(Err(status)).reason, "NODE_DRAINING"),
+                Err(status) => assert_eq!(RefusalDetails::call::<()>(Err(status)).reason, "NODE_DRAINING"),
             }
         }
     });

@@ -5,7 +5,7 @@ use forebay_proto::v1::{
 };
 use tonic::{Response, Status};
 
-use super::{NAMESPACE, Refused, Wire, item, micros, seconds};
+use super::{NAMESPACE, RefusalDetails, Wire, item, micros, seconds};
 
 async fn call(
     wire: &Wire,
@@ -21,7 +21,7 @@ fn request() -> GetActiveTopicsRequest {
 #[tokio::test]
 async fn each_wrong_value_is_named() {
     let wire = Wire::start().await;
-    let refused = async |request| Refused::call(call(&wire, request).await);
+    let refused = async |request| RefusalDetails::call(call(&wire, request).await);
     refused(GetActiveTopicsRequest { namespace: String::new(), ..request() }).await.invalid("namespace");
     refused(GetActiveTopicsRequest { page_size: 1_001, ..request() }).await.invalid("page_size");
     refused(GetActiveTopicsRequest { page_token: "x".into(), ..request() }).await.invalid("page_token");
@@ -84,7 +84,7 @@ async fn pages_follow_each_other() {
         // A token is valid only for its own listing.
         let foreign =
             GetActiveTopicsRequest { namespace: "other".into(), page_token: page_token.clone(), ..request() };
-        Refused::call(call(&wire, foreign).await).invalid("page_token");
+        RefusalDetails::call(call(&wire, foreign).await).invalid("page_token");
     }
     assert_eq!(found, names);
 }

@@ -12,7 +12,7 @@ use tokio::{net::TcpListener, time::Instant};
 use tonic::{Code, Request};
 
 use super::{NAMESPACE, Wire, http1, item, json::one};
-use crate::collector::{CALLER, Collector, Seen, TRACE, parent};
+use crate::collector::{CALLER, Collector, ReceivedSpan, TRACE, parent};
 
 /// The spans of a call that stores an item: its own, that of its wait and that of the commit.
 const SPANS_OF_ONE: i32 = 3;
@@ -44,10 +44,10 @@ impl Wire {
 }
 
 /// The name, the attributes and the status of a span.
-type Expected = (&'static str, Vec<(String, String)>, StatusCode);
+type ExpectedSpan = (&'static str, Vec<(String, String)>, StatusCode);
 
 /// Spans of the test below.
-fn expected() -> [Expected; 4] {
+fn expected() -> [ExpectedSpan; 4] {
     let enqueue = "forebay.v1.QueueService/Enqueue";
     let (ok, unset) = ("rpc.response.status_code", StatusCode::Unset);
     let items = [
@@ -192,7 +192,7 @@ async fn a_trace_says_where_the_time_of_a_call_went_and_whence_its_items_come() 
     let message = ("messaging.message.id".to_owned(), items[0].item_id.clone());
     let attempt = ("forebay.attempt".to_owned(), "1".to_owned());
     let origin = [TRACE.to_owned(), CALLER.to_owned()];
-    let links: Vec<_> = calls.iter().map(Seen::links).collect();
+    let links: Vec<_> = calls.iter().map(ReceivedSpan::links).collect();
     assert_eq!(links, [vec![], vec![(origin, vec![attempt, message])], vec![]]);
 }
 

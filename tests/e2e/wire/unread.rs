@@ -3,7 +3,7 @@
 use forebay_proto::v1::{Ack, AckRequest, DequeueRequest, EnqueueItem};
 use tonic::Code;
 
-use super::{LEASE, NAMESPACE, Refused, Wire, asked, http2, item, span};
+use super::{LEASE, NAMESPACE, RefusalDetails, Wire, asked, http2, item, span};
 
 /// The answer has about 250 bytes a member, the request 2.
 fn empty_receipts(members: usize) -> AckRequest {
@@ -38,7 +38,7 @@ async fn answers_of_every_verb_count_until_they_are_read() {
             None => held.push(answer),
             Some(status) => {
                 assert!(status.message().contains("memory.unsent_bytes_per_connection"), "{status:?}");
-                let refusal = Refused::call::<()>(Err(status));
+                let refusal = RefusalDetails::call::<()>(Err(status));
                 assert_eq!((refusal.code, refusal.reason.as_str()), (Code::ResourceExhausted, "OVERLOADED"));
                 refused += 1;
             }

@@ -6,7 +6,7 @@ use forebay_proto::v1::{
 };
 use tonic::{Code, Status};
 
-use super::{NAMESPACE, Refused, Wire, item, micros, seconds};
+use super::{NAMESPACE, RefusalDetails, Wire, item, micros, seconds};
 
 fn request(id: &str) -> UpdateItemRequest {
     UpdateItemRequest { namespace: NAMESPACE.into(), item_id: id.to_owned(), ..Default::default() }
@@ -101,12 +101,20 @@ async fn what_does_not_wait_is_refused() {
         None
     );
     for (id, reason) in [(&ids[0], "ITEM_LEASED"), (&ids[1], "ITEM_DEAD")] {
-        Refused::call(update(&wire, with_priority(id, 1)).await).is(Code::FailedPrecondition, reason, None);
+        RefusalDetails::call(update(&wire, with_priority(id, 1)).await).is(
+            Code::FailedPrecondition,
+            reason,
+            None,
+        );
     }
     let ready = wire.stored(vec![item("t")]).await.remove(0);
     let foreign = UpdateItemRequest { namespace: "other".into(), ..with_priority(&ready, 1) };
-    Refused::call(update(&wire, foreign).await).is(Code::NotFound, "ITEM_NOT_FOUND", None);
-    Refused::call(update(&wire, with_priority("77-1", 1)).await).is(Code::NotFound, "ITEM_NOT_FOUND", None);
+    RefusalDetails::call(update(&wire, foreign).await).is(Code::NotFound, "ITEM_NOT_FOUND", None);
+    RefusalDetails::call(update(&wire, with_priority("77-1", 1)).await).is(
+        Code::NotFound,
+        "ITEM_NOT_FOUND",
+        None,
+    );
     assert_eq!(look(&wire, &ready).await.priority, 0);
 }
 
@@ -115,18 +123,18 @@ async fn a_wrong_value_is_named_and_an_item_is_due_before_it_expires() {
     let wire = Wire::start().await;
     let id = wire.stored(vec![EnqueueItem { ttl: Some(seconds(60)), ..item("t") }]).await.remove(0);
     let wrong = UpdateItemRequest { item_id: "seven".into(), ..with_priority(&id, 1) };
-    Refused::call(update(&wire, wrong).await).invalid("item_id");
-    Refused::call(update(&wire, request(&id)).await).invalid("priority");
+    RefusalDetails::call(update(&wire, wrong).await).invalid("item_id");
+    RefusalDetails::call(update(&wire, request(&id)).await).invalid("priority");
     let nowhere = UpdateItemRequest { namespace: String::new(), ..with_priority(&id, 1) };
-    Refused::call(update(&wire, nowhere).await).invalid("namespace");
+    RefusalDetails::call(update(&wire, nowhere).await).invalid("namespace");
     let long = UpdateItemRequest { reason: "r".repeat(1_025), ..with_priority(&id, 1) };
     update(&wire, long).await.unwrap();
     let large = UpdateItemRequest { metadata: Some(vec![7; 4_097].into()), ..request(&id) };
-    Refused::call(update(&wire, large).await).too_large("metadata");
+    RefusalDetails::call(update(&wire, large).await).too_large("metadata");
     let late = UpdateItemRequest { schedule: Some(Schedule::Delay(seconds(61))), ..request(&id) };
-    Refused::call(update(&wire, late.clone()).await).invalid("delay");
+    RefusalDetails::call(update(&wire, late.clone()).await).invalid("delay");
     let both = UpdateItemRequest { ttl: Some(seconds(120)), ..late };
     assert_eq!(update(&wire, both).await.unwrap(), ItemState::Scheduled);
     let brief = UpdateItemRequest { ttl: Some(seconds(30)), ..request(&id) };
-    Refused::call(update(&wire, brief).await).invalid("ttl");
+    RefusalDetails::call(update(&wire, brief).await).invalid("ttl");
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use self::wire::{Connection, Reply};
 use super::{delays::refuse_delays, server_process::ServerProcess};
 use crate::system::{
-    Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
+    BenchDelivery, Consumer, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
 };
 
 /// The default limit of a job.
@@ -168,7 +168,7 @@ struct BeanstalkdConsumer {
     /// How many reserves follow the one that waits. It adapts to how many jobs the last ones found.
     window: usize,
     /// Jobs that a `take` reserved beyond its maximum.
-    ahead: VecDeque<(u64, Delivered)>,
+    ahead: VecDeque<(u64, BenchDelivery)>,
     /// Ids that the last `take` returned.
     reserved: Vec<u64>,
 }
@@ -197,7 +197,7 @@ impl BeanstalkdConsumer {
             Reply::Reserved(id, mut payload) => {
                 ensure!(payload.len() >= TOPIC_BYTES, "a job has no topic");
                 let topic = payload.get_u32_le();
-                self.ahead.push_back((id, Delivered { topic, payload }));
+                self.ahead.push_back((id, BenchDelivery { topic, payload }));
                 Ok(true)
             }
             other => bail!("reserve: {other:?}"),
@@ -218,7 +218,7 @@ impl BeanstalkdConsumer {
 
 #[async_trait]
 impl Consumer for BeanstalkdConsumer {
-    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<Delivered>> {
+    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<BenchDelivery>> {
         let deadline = Instant::now() + wait;
         let mut more = false;
         while self.ahead.is_empty() {

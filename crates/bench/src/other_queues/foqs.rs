@@ -36,7 +36,7 @@ use super::delays::refuse_delays;
 use crate::{
     database::{Database, settings_of},
     system::{
-        Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
+        BenchDelivery, Consumer, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
         server::start_server,
     },
 };
@@ -152,7 +152,7 @@ struct FoqsConsumer {
 }
 
 impl FoqsConsumer {
-    fn take_prefetched(&mut self, max: usize) -> anyhow::Result<Vec<Delivered>> {
+    fn take_prefetched(&mut self, max: usize) -> anyhow::Result<Vec<BenchDelivery>> {
         // Another topic is first next time.
         if self.topics.len() > 1 {
             self.topics.rotate_left(1);
@@ -161,7 +161,7 @@ impl FoqsConsumer {
         for &number in &self.topics {
             for item in self.queue.topic(number)?.take(max - items.len(), max)? {
                 self.leased.entry(item.shard).or_default().push(item.id);
-                items.push(Delivered { topic: number, payload: item.payload });
+                items.push(BenchDelivery { topic: number, payload: item.payload });
             }
             if items.len() == max {
                 break;
@@ -173,7 +173,7 @@ impl FoqsConsumer {
 
 #[async_trait]
 impl Consumer for FoqsConsumer {
-    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<Delivered>> {
+    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<BenchDelivery>> {
         self.leased.clear();
         let deadline = Instant::now() + wait;
         loop {

@@ -19,7 +19,7 @@ use futures_util::{
 use tokio::time::timeout;
 
 use super::{delays::refuse_delays, server_process::ServerProcess};
-use crate::system::{Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System};
+use crate::system::{BenchDelivery, Consumer, Durability, Item, Order, ProcessRole, Producer, System};
 
 const STREAM: &str = "items";
 /// Messages that a consumer requests in advance, over all its topics.
@@ -169,7 +169,7 @@ struct Puller {
 
 #[async_trait]
 impl Consumer for Puller {
-    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<Delivered>> {
+    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<BenchDelivery>> {
         self.taken.clear();
         let mut items = Vec::new();
         let mut next = match timeout(wait, self.messages.next()).await {
@@ -178,7 +178,7 @@ impl Consumer for Puller {
         };
         while let Some(message) = next {
             let (topic, message) = message?;
-            items.push(Delivered { topic, payload: message.payload.clone() });
+            items.push(BenchDelivery { topic, payload: message.payload.clone() });
             self.taken.push(message);
             next = if items.len() < max { self.messages.next().now_or_never().flatten() } else { None };
         }

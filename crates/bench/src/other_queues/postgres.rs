@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::delays::refuse_delays;
-use crate::system::{Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System};
+use crate::system::{BenchDelivery, Consumer, Durability, Item, Order, ProcessRole, Producer, System};
 
 /// The table of the queue. Its rows are short-lived, so it is vacuumed early and at full speed.
 const SCHEMA: &str = "
@@ -217,7 +217,7 @@ struct PostgresConsumer {
 }
 
 impl PostgresConsumer {
-    async fn dequeue(&mut self, max: usize) -> anyhow::Result<Vec<Delivered>> {
+    async fn dequeue(&mut self, max: usize) -> anyhow::Result<Vec<BenchDelivery>> {
         // Another topic is first next time.
         if self.topics.len() > 1 {
             self.topics.rotate_left(1);
@@ -231,7 +231,7 @@ impl PostgresConsumer {
         for row in rows {
             let (id, topic, priority): (i64, i32, i16) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
             let payload: Vec<u8> = row.try_get(3)?;
-            items.push((priority, id, Delivered { topic: topic as u32, payload: payload.into() }));
+            items.push((priority, id, BenchDelivery { topic: topic as u32, payload: payload.into() }));
         }
         // An update returns its rows in any order.
         items.sort_unstable_by_key(|(priority, id, _)| (*priority, *id));
@@ -242,7 +242,7 @@ impl PostgresConsumer {
 
 #[async_trait]
 impl Consumer for PostgresConsumer {
-    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<Delivered>> {
+    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<BenchDelivery>> {
         let deadline = Instant::now() + wait;
         loop {
             let items = self.dequeue(max).await?;

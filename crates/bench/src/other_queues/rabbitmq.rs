@@ -20,7 +20,7 @@ use tokio::{sync::mpsc, time::timeout};
 
 use super::{delays::refuse_delays, server_process::ServerProcess};
 use crate::system::{
-    Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
+    BenchDelivery, Consumer, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
 };
 
 /// Unacked messages of a consumer, over all its topics.
@@ -141,7 +141,7 @@ impl System for RabbitMq {
             let consumer =
                 channel.basic_consume(queue.clone().into(), queue.into(), options, FieldTable::default());
             let consumer = consumer.await?;
-            consumer.set_delegate(Pushed { topic, to: pushed.clone() });
+            consumer.set_delegate(DeliveryForwarder { topic, to: pushed.clone() });
             consumers.push(consumer);
         }
         Ok(Box::new(Subscriber {
@@ -193,12 +193,12 @@ impl Producer for Publisher {
 
 /// Forwards deliveries as they arrive. Those of all topics go into one channel in the order of their tags, so
 /// that one ack covers all before it.
-struct Pushed {
+struct DeliveryForwarder {
     topic: u32,
     to: mpsc::UnboundedSender<(u32, DeliveryResult)>,
 }
 
-impl ConsumerDelegate for Pushed {
+impl ConsumerDelegate for DeliveryForwarder {
     fn on_new_delivery(&self, delivery: DeliveryResult) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         // Sent here because the returned futures run in any order. A closed channel needs no deliveries.
         let _ = self.to.send((self.topic, delivery));
@@ -217,7 +217,7 @@ struct Subscriber {
 
 #[async_trait]
 impl Consumer for Subscriber {
-    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<Delivered>> {
+    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<BenchDelivery>> {
         let mut items = Vec::new();
         let mut next = match timeout(wait, self.deliveries.recv()).await {
             Ok(first) => Some(first.context("the channel is closed")?),
@@ -226,7 +226,7 @@ impl Consumer for Subscriber {
         while let Some((topic, delivery)) = next {
             let delivery = delivery?.context("the server ended the subscription")?;
             self.last = Some(delivery.delivery_tag);
-            items.push(Delivered { topic, payload: delivery.data.into() });
+            items.push(BenchDelivery { topic, payload: delivery.data.into() });
             next = if items.len() < max { self.deliveries.try_recv().ok() } else { None };
         }
         Ok(items)

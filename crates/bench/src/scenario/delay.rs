@@ -13,10 +13,10 @@ use crate::{
     load::{Load, Phases},
     payload::Header,
     round_result::RoundResult,
-    system::{Delivered, Item, Producer, System},
+    system::{BenchDelivery, Item, Producer, System},
     times::{SharedHistogram, now},
     workload::{
-        measure::{Measured, drain, measure},
+        measure::{LoopMeasurements, drain, measure},
         stall::with_timeout,
         state::RunState,
         workers::{connect_consumers, connect_producers, consume},
@@ -44,7 +44,7 @@ pub async fn run(system: &dyn System, load: &Load, phases: Phases, rate: u32) ->
     let mut consumers = JoinSet::new();
     for consumer in connected_consumers {
         let (of, times) = (state.clone(), times.clone());
-        let check = move |items: &[Delivered]| {
+        let check = move |items: &[BenchDelivery]| {
             let arrived = clock.start.elapsed();
             for item in items {
                 let header = of.delivery_check.check(item)?;
@@ -68,7 +68,8 @@ pub async fn run(system: &dyn System, load: &Load, phases: Phases, rate: u32) ->
     // The warm-up lasts until items become due at the full rate.
     let from_now = Phases { warm_up: begin.saturating_sub(clock.start.elapsed()), ..phases };
     let workers = [&mut producers, &mut consumers];
-    let Measured { settled, took, usage, .. } = measure(&state, system, from_now, workers, || {}).await?;
+    let LoopMeasurements { settled, took, usage, .. } =
+        measure(&state, system, from_now, workers, || {}).await?;
     drain(&state, &mut producers, &mut consumers).await?;
     ensure!(
         !times.with(|times| times.is_empty()),

@@ -17,7 +17,7 @@ use crate::{
     load::{Load, Phases},
     payload::Header,
     round_result::RoundResult,
-    system::{Delivered, Item, Producer, System},
+    system::{BenchDelivery, Item, Producer, System},
     times::{SharedHistogram, now},
     usage::Usage,
     workload::{
@@ -52,7 +52,7 @@ pub async fn run(system: &dyn System, load: &Load, phases: Phases, rate: u32) ->
     let mut consumers = JoinSet::new();
     for consumer in connected {
         let (of, times) = (state.clone(), times.clone());
-        let check = move |items: &[Delivered]| {
+        let check = move |items: &[BenchDelivery]| {
             let arrived = start.elapsed();
             for item in items {
                 let intended = Duration::from_micros(of.delivery_check.check(item)?.at_us);

@@ -7,7 +7,7 @@ use crate::{
     round_result::RoundResult,
     system::System,
     workload::{
-        measure::{Measured, drain, finish, measure},
+        measure::{LoopMeasurements, drain, finish, measure},
         state::RunState,
         workers::{start_consumers, start_producers},
     },
@@ -55,7 +55,7 @@ pub async fn run(
         state.stop_consumers();
         finish(&mut consumers).await?;
     }
-    let Measured { settled, took, usage, .. } = measured;
+    let LoopMeasurements { settled, took, usage, .. } = measured;
     Ok(RoundResult::of_items(settled, took, usage))
 }
 

@@ -13,12 +13,12 @@ use crate::{
     payload::Header,
     round_result::RoundResult,
     system::{
-        Delivered,
+        BenchDelivery,
         forebay::{Client, Forebay, ack, enqueue, namespace, topic_name, topic_number},
     },
     times::{SharedHistogram, now},
     workload::{
-        measure::{Measured, drain, measure},
+        measure::{LoopMeasurements, drain, measure},
         stall::{StallDetector, with_timeout},
         state::RunState,
         workers::start_producers,
@@ -47,7 +47,7 @@ pub async fn run(system: &Forebay, load: &Load, phases: Phases) -> anyhow::Resul
     state.stop_producers();
     drain(&state, &mut producers, &mut consumers).await?;
     // The initial items are delivered too, although they were not enqueued in the measured phase.
-    let Measured { settled, confirmed, took, usage } = measured;
+    let LoopMeasurements { settled, confirmed, took, usage } = measured;
     let mut result = RoundResult::of_items(settled.min(confirmed), took, usage);
     result.add_less_is_better("page p99", "ms", page);
     Ok(result)
@@ -117,7 +117,7 @@ async fn consume(
         let mut receipts = Vec::with_capacity(count);
         for item in items {
             let topic = topic_number(&item.topic)?;
-            state.delivery_check.check(&Delivered { topic, payload: item.payload })?;
+            state.delivery_check.check(&BenchDelivery { topic, payload: item.payload })?;
             receipts.push(item.receipt);
         }
         with_timeout("ack", Duration::ZERO, ack(&mut client, receipts)).await?;

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tonic::transport::{Channel, Endpoint};
 
 use super::{
-    Consumer, Delivered, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
+    BenchDelivery, Consumer, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
     server::{StatementTime, start_server, statements_of},
 };
 use crate::{
@@ -245,7 +245,7 @@ struct ForebayConsumer {
 
 #[async_trait]
 impl Consumer for ForebayConsumer {
-    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<Delivered>> {
+    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<BenchDelivery>> {
         let (each, more) = (max / self.topics.len(), max % self.topics.len());
         let demand = |(index, &topic): (usize, &u32)| v1::TopicDemand {
             selector: Some(v1::topic_demand::Selector::Topic(topic_name(topic))),
@@ -261,7 +261,7 @@ impl Consumer for ForebayConsumer {
         let items = self.client.dequeue(request).await?.into_inner().items;
         let delivered = |item: v1::DequeuedItem| {
             self.receipts.push(item.receipt);
-            Ok(Delivered { topic: topic_number(&item.topic)?, payload: item.payload })
+            Ok(BenchDelivery { topic: topic_number(&item.topic)?, payload: item.payload })
         };
         items.into_iter().map(delivered).collect()
     }

@@ -50,7 +50,7 @@ pub struct Item {
 
 /// A delivered item.
 #[derive(Debug)]
-pub struct Delivered {
+pub struct BenchDelivery {
     /// The topic that it was delivered from.
     pub topic: u32,
     /// The payload as received.
@@ -138,7 +138,7 @@ pub trait Producer: Send {
 pub trait Consumer: Send {
     /// Returns up to `max` items in the order of their delivery. Waits for the first one, but no longer than
     /// `wait`; after that the result is empty.
-    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<Delivered>>;
+    async fn take(&mut self, max: usize, wait: Duration) -> anyhow::Result<Vec<BenchDelivery>>;
 
     /// Acks everything that the last `take` returned. Returns when the queue has confirmed the acks, if it
     /// confirms them at all.

@@ -56,7 +56,7 @@ impl Default for Setup {
 
 /// Measurements at a point.
 #[derive(Debug, Clone, Copy)]
-pub struct Measured {
+pub struct PointMeasurements {
     /// Time in turns for each enqueue; zero where none was measured.
     pub per_enqueue: Duration,
     /// The longest turn of each step, see [`STEPS`].
@@ -68,7 +68,7 @@ pub struct Measured {
 /// the engine stops.
 pub const STEPS: [&str; 6] = ["start", "fill", "enqueue", "list", "lose", "stop"];
 
-impl Measured {
+impl PointMeasurements {
     /// The better of two measurements of one setup: what is the engine's own is in both.
     pub fn min(self, other: Self) -> Self {
         let longest = std::array::from_fn(|step| self.longest[step].min(other.longest[step]));
@@ -82,7 +82,7 @@ impl Measured {
 }
 
 /// Measures on a thread of its own, whose CPU time is the clock.
-pub async fn measure(setup: Setup) -> anyhow::Result<Measured> {
+pub async fn measure(setup: Setup) -> anyhow::Result<PointMeasurements> {
     let measuring = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(run(setup))
@@ -90,7 +90,7 @@ pub async fn measure(setup: Setup) -> anyhow::Result<Measured> {
     measuring.await.context("the measurement panicked")?
 }
 
-async fn run(setup: Setup) -> anyhow::Result<Measured> {
+async fn run(setup: Setup) -> anyhow::Result<PointMeasurements> {
     let shards: Vec<Arc<NullShard>> =
         (1..=setup.shards).map(|number| Arc::new(shard(setup, number))).collect();
     let named = shards.iter().map(|shard| (shard.id, shard.clone() as Arc<dyn Shard>)).collect();
@@ -126,7 +126,7 @@ async fn run(setup: Setup) -> anyhow::Result<Measured> {
     for waiting in polls.into_iter().chain(queued) {
         waiting.await?;
     }
-    Ok(Measured { per_enqueue, longest: [start, fill, enqueued, listed, lost, turns.step()] })
+    Ok(PointMeasurements { per_enqueue, longest: [start, fill, enqueued, listed, lost, turns.step()] })
 }
 
 /// One of the shards.

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 
-use self::measure::{Measured, STEPS, Setup, measure};
+use self::measure::{PointMeasurements, STEPS, Setup, measure};
 
 /// A turn that takes longer keeps others waiting.
 const LONGEST_MAX: Duration = Duration::from_millis(5);
@@ -61,7 +61,7 @@ fn axes() -> Vec<Axis> {
 struct Point {
     name: String,
     setup: Setup,
-    measured: Measured,
+    measured: PointMeasurements,
 }
 
 /// Measures along each axis, and prints a line for each point. Fails if a target was missed.

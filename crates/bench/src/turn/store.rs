@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation, LeaseEntry,
-    LeaseRow, MigrateError, NamespaceTally, Observation, Outcome, Probed, ReadAhead, Reader, ReadyRow,
+    LeaseRow, MigrateError, NamespaceTally, Observation, Outcome, ProbeOutcome, ReadAhead, Reader, ReadyRow,
     Renewal, Settings, Shard, ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep, TopicCounts,
     TopicRow, TopicTally, Writer,
 };
@@ -126,8 +126,8 @@ impl Shard for NullShard {
         Ok(Observation { batch: LEASES_PER_ROW, orphaned: true, ..Observation::default() })
     }
 
-    async fn probe(&self) -> Result<Probed, StoreError> {
-        Ok(Probed::Embedded)
+    async fn probe(&self) -> Result<ProbeOutcome, StoreError> {
+        Ok(ProbeOutcome::Embedded)
     }
 
     async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {

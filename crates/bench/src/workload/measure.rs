@@ -9,7 +9,7 @@ use crate::{load::Phases, system::System, times::now, usage::Usage};
 
 /// Work of a closed loop in the measured phase of a run.
 #[derive(Debug)]
-pub struct Measured {
+pub struct LoopMeasurements {
     /// Items that were acked.
     pub settled: u64,
     /// Items that the queue confirmed to producers.
@@ -27,7 +27,7 @@ pub async fn measure(
     phases: Phases,
     workers: [&mut JoinSet<anyhow::Result<()>>; 2],
     begin: impl FnOnce(),
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<LoopMeasurements> {
     let work = async {
         tokio::time::sleep(phases.warm_up).await;
         begin();
@@ -36,7 +36,7 @@ pub async fn measure(
         tokio::time::sleep(phases.measured).await;
         let usage = Usage::now(&system.processes()).since(&usage);
         let (settled, confirmed) = (state.settled() - settled, state.delivery_check.confirmed() - confirmed);
-        Measured { settled, confirmed, took: from.elapsed(), usage }
+        LoopMeasurements { settled, confirmed, took: from.elapsed(), usage }
     };
     let [producers, consumers] = workers;
     tokio::select! {

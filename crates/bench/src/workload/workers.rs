@@ -17,7 +17,7 @@ use crate::{
     limit::InFlightLimit,
     load::Load,
     payload::Header,
-    system::{Consumer, Delivered, Item, Producer, System},
+    system::{BenchDelivery, Consumer, Item, Producer, System},
 };
 
 /// How long a consumer waits for an item before it checks whether the run is over.
@@ -64,7 +64,7 @@ pub async fn consume(
     state: Arc<RunState>,
     mut consumer: Box<dyn Consumer>,
     wait: Duration,
-    mut check: impl FnMut(&[Delivered]) -> anyhow::Result<()>,
+    mut check: impl FnMut(&[BenchDelivery]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut stall = StallDetector::new();
     let (batch, limit) = (state.load.batch, state.dequeue_limit.get());
@@ -152,7 +152,7 @@ pub async fn start_consumers(
         let mut order = (strict || system.batches_are_ordered())
             .then(|| OrderCheck::new(system.order(), load.producers <= load.topics));
         let shared = state.clone();
-        let check = move |items: &[Delivered]| {
+        let check = move |items: &[BenchDelivery]| {
             if !strict && let Some(order) = &mut order {
                 order.restart();
             }

@@ -13,7 +13,7 @@ use crate::{
     client::{Client, Grpc},
     error::Error,
     retry::Attempts,
-    traces::{self, Processed},
+    traces::{self, HandlerContext},
 };
 
 impl Client {
@@ -27,7 +27,7 @@ impl Client {
     pub(crate) async fn ack_processed(
         &self,
         receipts: Vec<String>,
-        processed: &[Processed],
+        processed: &[HandlerContext],
     ) -> Result<Vec<Result<(), Error>>, Error> {
         let span = traces::settle("ack", receipts.len(), processed, || self.only_server());
         let ids = receipts.clone();

@@ -7,11 +7,11 @@ use tokio::time::Instant;
 
 use crate::{
     client::{Client, Grpc},
-    dequeued::Dequeued,
+    dequeued::ReceivedItem,
     endpoints::Endpoint,
     error::Error,
     retry::Target,
-    traces::Receiving,
+    traces::DequeueSpan,
 };
 
 /// The longest wait of a long poll.
@@ -67,12 +67,12 @@ impl DequeueCall {
 impl Client {
     /// Leases the most urgent items of the given topics; empty if none is ready. A node hands out the items
     /// of its own shards, so this asks one node only. A [`Consumer`](crate::Consumer) asks all of them.
-    pub async fn dequeue(&self, call: DequeueCall) -> Result<Vec<Dequeued>, Error> {
+    pub async fn dequeue(&self, call: DequeueCall) -> Result<Vec<ReceivedItem>, Error> {
         let wait = call.wait.min(WAIT_MAX);
-        let (receiving, request) = (Receiving::begin(), self.dequeue_request(call));
+        let (receiving, request) = (DequeueSpan::begin(), self.dequeue_request(call));
         let answer = self.dequeue_anywhere(wait, &request).await;
         receiving.end(&request, &answer, || self.only_server());
-        Ok(answer?.into_iter().map(Dequeued::from_proto).collect())
+        Ok(answer?.into_iter().map(ReceivedItem::from_proto).collect())
     }
 
     /// Makes the call, with as many attempts as it takes.
@@ -97,13 +97,13 @@ impl Client {
         &self,
         endpoint: Arc<Endpoint>,
         call: DequeueCall,
-    ) -> Result<Vec<Dequeued>, Error> {
+    ) -> Result<Vec<ReceivedItem>, Error> {
         let wait = call.wait.min(WAIT_MAX);
         let target = Target { endpoint, until: Instant::now() + self.config.call_timeout + wait };
-        let (receiving, request) = (Receiving::begin(), self.dequeue_request(call));
+        let (receiving, request) = (DequeueSpan::begin(), self.dequeue_request(call));
         let answer = self.attempt_dequeue(&target, wait, request.clone()).await;
         receiving.end(&request, &answer, || target.endpoint.checked_address());
-        Ok(answer?.into_iter().map(Dequeued::from_proto).collect())
+        Ok(answer?.into_iter().map(ReceivedItem::from_proto).collect())
     }
 
     fn dequeue_request(&self, call: DequeueCall) -> v1::DequeueRequest {

@@ -17,7 +17,7 @@ use crate::{
 
 /// A stored item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Enqueued {
+pub struct EnqueuedItem {
     /// Its id, or the id of the item that was stored before.
     pub item_id: String,
     /// An item of the topic with this dedupe key was stored before.
@@ -33,7 +33,7 @@ impl Client {
     /// of one row, and stores the call in one shard. Otherwise each item is retried by itself: one with a
     /// dedupe key always, one without only if it was certainly not stored. After such a retry `duplicate` may
     /// refer to this very call.
-    pub async fn enqueue(&self, items: Vec<NewItem>) -> Result<Vec<Result<Enqueued, Error>>, Error> {
+    pub async fn enqueue(&self, items: Vec<NewItem>) -> Result<Vec<Result<EnqueuedItem, Error>>, Error> {
         self.enqueue_encoded(items.into_iter().map(NewItem::into_proto).collect()).await
     }
 
@@ -41,7 +41,7 @@ impl Client {
     pub(crate) async fn enqueue_encoded(
         &self,
         items: Vec<v1::EnqueueItem>,
-    ) -> Result<Vec<Result<Enqueued, Error>>, Error> {
+    ) -> Result<Vec<Result<EnqueuedItem, Error>>, Error> {
         let plain = items.iter().all(|item| item.dedupe_key.is_empty() && item.shard.is_none());
         let identity = if plain { Identity::random(&self.rng) } else { Identity::PerItem };
         self.enqueue_with(identity, items).await
@@ -54,7 +54,7 @@ impl Client {
         &self,
         request_id: impl Into<String>,
         items: Vec<NewItem>,
-    ) -> Result<Vec<Result<Enqueued, Error>>, Error> {
+    ) -> Result<Vec<Result<EnqueuedItem, Error>>, Error> {
         let items = items.into_iter().map(NewItem::into_proto).collect();
         self.enqueue_with(Identity::Given(request_id.into()), items).await
     }
@@ -63,7 +63,7 @@ impl Client {
         &self,
         identity: Identity,
         mut items: Vec<v1::EnqueueItem>,
-    ) -> Result<Vec<Result<Enqueued, Error>>, Error> {
+    ) -> Result<Vec<Result<EnqueuedItem, Error>>, Error> {
         let span = traces::enqueue(&mut items, self.config.traces, || self.only_server());
         span.around_members(self.store(identity, items), |stored| Some(&stored.item_id)).await
     }
@@ -73,7 +73,7 @@ impl Client {
         &self,
         mut identity: Identity,
         items: Vec<v1::EnqueueItem>,
-    ) -> Result<Vec<Result<Enqueued, Error>>, Error> {
+    ) -> Result<Vec<Result<EnqueuedItem, Error>>, Error> {
         let mut attempts = self.attempts(Duration::ZERO);
         let mut results = MemberResults::new(items.len());
         let mut left: Vec<usize> = (0..items.len()).collect();
@@ -139,7 +139,7 @@ impl Client {
         identity: &Identity,
         items: &[v1::EnqueueItem],
         left: &[usize],
-    ) -> Result<Vec<Member<Enqueued>>, Error> {
+    ) -> Result<Vec<Member<EnqueuedItem>>, Error> {
         let request = v1::EnqueueRequest {
             namespace: self.config.namespace.clone(),
             items: left.iter().map(|&at| items[at].clone()).collect(),
@@ -196,10 +196,10 @@ impl Identity {
     fn retried(
         &self,
         items: &[v1::EnqueueItem],
-        answers: Vec<(usize, Member<Enqueued>)>,
+        answers: Vec<(usize, Member<EnqueuedItem>)>,
         open: bool,
-        results: &mut MemberResults<Enqueued>,
-    ) -> Vec<(usize, Member<Enqueued>)> {
+        results: &mut MemberResults<EnqueuedItem>,
+    ) -> Vec<(usize, Member<EnqueuedItem>)> {
         let repeat_all = open && self.is_whole();
         let is_final = matches!(self, Self::Given(_)) && !open;
         let mut retried = Vec::new();
@@ -224,10 +224,10 @@ fn asked_the_shard(error: &Error) -> bool {
     !matches!(error.reason(), Some(Reason::NotOwner | Reason::ShardUnavailable | Reason::NodeDraining))
 }
 
-fn member(result: v1::EnqueueResult) -> Member<Enqueued> {
+fn member(result: v1::EnqueueResult) -> Member<EnqueuedItem> {
     match result.error {
         Some(error) => Err(Error::of_member(&error)),
-        None => Ok(Enqueued {
+        None => Ok(EnqueuedItem {
             item_id: result.item_id,
             duplicate: result.duplicate,
             first_enqueued_at: result.first_enqueued_at.map(from_timestamp),

@@ -15,7 +15,7 @@ use crate::{
     client::{Client, Grpc},
     error::Error,
     retry::Attempts,
-    traces::{self, Processed},
+    traces::{self, HandlerContext},
 };
 
 /// Bytes of a reason: as many as a server may be told to take. A longer text would only make the call too
@@ -25,7 +25,7 @@ const REASON_BYTES_MAX: usize = u16::MAX as usize;
 /// Outcome of a delivery that was nacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Nacked {
+pub struct NackOutcome {
     /// The delay would have ended after the item's expiry: it was cut to half of the time that was left. Not
     /// known after an attempt whose answer was lost.
     pub delay_cut: bool,
@@ -97,7 +97,7 @@ impl Nack {
 
 impl Client {
     /// Nacks up to 1,000 deliveries. One result per member. Each goes first to the server that handed it out.
-    pub async fn nack(&self, nacks: Vec<Nack>) -> Result<Vec<Result<Nacked, Error>>, Error> {
+    pub async fn nack(&self, nacks: Vec<Nack>) -> Result<Vec<Result<NackOutcome, Error>>, Error> {
         self.nack_processed(nacks, &[]).await
     }
 
@@ -105,8 +105,8 @@ impl Client {
     pub(crate) async fn nack_processed(
         &self,
         nacks: Vec<Nack>,
-        processed: &[Processed],
-    ) -> Result<Vec<Result<Nacked, Error>>, Error> {
+        processed: &[HandlerContext],
+    ) -> Result<Vec<Result<NackOutcome, Error>>, Error> {
         let span = traces::settle("nack", nacks.len(), processed, || self.only_server());
         let ids: Vec<_> = nacks.iter().map(|nack| nack.receipt.clone()).collect();
         let results = by_origin(
@@ -120,7 +120,7 @@ impl Client {
         Ok(results)
     }
 
-    async fn nack_by(&self, attempts: Attempts, nacks: Vec<Nack>) -> Result<Vec<Member<Nacked>>, Error> {
+    async fn nack_by(&self, attempts: Attempts, nacks: Vec<Nack>) -> Result<Vec<Member<NackOutcome>>, Error> {
         retry_members(
             attempts,
             nacks,
@@ -136,17 +136,17 @@ impl Client {
                 Ok(learn_sick(self, receipts, results))
             },
             |nack, unknown, error| {
-                (unknown && error.fate().is_some_and(|fate| nack.is_done(fate))).then(Nacked::default)
+                (unknown && error.fate().is_some_and(|fate| nack.is_done(fate))).then(NackOutcome::default)
             },
         )
         .await
     }
 }
 
-fn nacked(result: v1::SettleResult) -> Member<Nacked> {
+fn nacked(result: v1::SettleResult) -> Member<NackOutcome> {
     match result.error {
         Some(error) => Err(Error::of_member(&error)),
-        None => Ok(Nacked { delay_cut: result.delay_cut }),
+        None => Ok(NackOutcome { delay_cut: result.delay_cut }),
     }
 }
 

@@ -5,13 +5,13 @@ use std::{future::Future, time::Duration};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use crate::dequeued::Dequeued;
+use crate::dequeued::ReceivedItem;
 
 /// An item for a handler.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     /// The item.
-    pub item: Dequeued,
+    pub item: ReceivedItem,
     /// Becomes true when the lease is lost.
     pub(super) lost: watch::Receiver<bool>,
 }

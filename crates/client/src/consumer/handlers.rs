@@ -13,9 +13,9 @@ use super::{
     settle::Settlement,
 };
 use crate::{
-    dequeued::Dequeued,
+    dequeued::ReceivedItem,
     trace_config::TraceConfig,
-    traces::{self, Processed},
+    traces::{self, HandlerContext},
 };
 
 /// The running handlers.
@@ -55,7 +55,7 @@ impl<H: Handler> Handlers<H> {
     /// Handles an item once it has a slot. If the consumer stops before, the item is released.
     pub(super) fn start(
         &mut self,
-        item: Dequeued,
+        item: ReceivedItem,
         lost: watch::Receiver<bool>,
         slot: Option<OwnedSemaphorePermit>,
     ) {
@@ -66,7 +66,7 @@ impl<H: Handler> Handlers<H> {
         let (stop, abort, traces) = (self.stop.clone(), self.abort.subscribe(), self.traces);
         self.tasks.spawn(async move {
             let ((outcome, processed), slot) = match acquire_slot(slot, slots, stop).await {
-                None => ((Outcome::Release, Processed::none()), None),
+                None => ((Outcome::Release, HandlerContext::none()), None),
                 Some(slot) => (run(handler, Delivery { item, lost }, abort, traces).await, Some(slot)),
             };
             if receipt.is_empty() {
@@ -142,7 +142,7 @@ async fn run<H: Handler>(
     delivery: Delivery,
     mut abort: watch::Receiver<bool>,
     traces: TraceConfig,
-) -> (Outcome, Processed) {
+) -> (Outcome, HandlerContext) {
     let span = traces::process(&delivery.item, traces);
     let mut task = JoinSet::new();
     task.spawn(span.around(async move { handler.handle(delivery).await }));

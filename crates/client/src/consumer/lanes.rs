@@ -43,14 +43,14 @@ struct Lane {
     /// Polls that failed since the last one that was answered.
     failures: u32,
     /// Its last word on items, since some came from any server.
-    said: Said,
+    said: LaneState,
     /// It is no longer to be asked. Its poll is awaited.
     leaves: bool,
 }
 
 /// A server's word on its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum LaneState {
     /// It has not been asked.
     Nothing,
     /// It has none.
@@ -118,7 +118,7 @@ impl Lanes {
                     state,
                     had_items: false,
                     failures: 0,
-                    said: Said::Nothing,
+                    said: LaneState::Nothing,
                     leaves: false,
                 });
             }
@@ -190,11 +190,11 @@ impl Lanes {
     pub(super) fn answered(&mut self, id: u32, items: usize) {
         let turn = self.next_turn();
         if items > 0 {
-            self.lanes.iter_mut().for_each(|lane| lane.said = Said::Nothing);
+            self.lanes.iter_mut().for_each(|lane| lane.said = LaneState::Nothing);
         }
         self.end_poll(id, |lane| {
             (lane.had_items, lane.failures, lane.state) = (items > 0, 0, State::Idle(turn));
-            lane.said = if items > 0 { Said::Nothing } else { Said::None };
+            lane.said = if items > 0 { LaneState::Nothing } else { LaneState::None };
         });
     }
 
@@ -202,7 +202,7 @@ impl Lanes {
     /// a node without shards refuses.
     pub(super) fn are_empty(&self) -> bool {
         let mut staying = self.lanes.iter().filter(|lane| !lane.leaves).map(|lane| lane.said);
-        staying.clone().any(|said| said == Said::None) && staying.all(|said| said != Said::Nothing)
+        staying.clone().any(|said| said == LaneState::None) && staying.all(|said| said != LaneState::Nothing)
     }
 
     /// A poll failed. `pause` says how long the server is left alone after so many failures. Returns their
@@ -213,7 +213,7 @@ impl Lanes {
             lane.failures = lane.failures.saturating_add(1);
             failures = lane.failures;
             (lane.had_items, lane.state) = (false, State::Paused(now + pause(failures)));
-            lane.said = Said::Failed;
+            lane.said = LaneState::Failed;
         });
         failures
     }

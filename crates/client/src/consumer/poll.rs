@@ -21,7 +21,7 @@ use super::{
 use crate::{
     calls::dequeue::{Demand, DequeueCall},
     client::Client,
-    dequeued::Dequeued,
+    dequeued::ReceivedItem,
     endpoints::Endpoint,
     error::Error,
     retry::pause,
@@ -116,7 +116,7 @@ struct Answer {
     /// For the handlers of the items.
     slots: Vec<OwnedSemaphorePermit>,
     /// The items.
-    items: Result<Vec<Dequeued>, Error>,
+    items: Result<Vec<ReceivedItem>, Error>,
 }
 
 impl<H: Handler> Poller<'_, H> {
@@ -273,7 +273,7 @@ fn call(config: &ConsumerConfig, share: &Share, full: bool) -> DequeueCall {
 }
 
 fn start_handlers<H: Handler>(
-    items: Vec<Dequeued>,
+    items: Vec<ReceivedItem>,
     free: Vec<OwnedSemaphorePermit>,
     since: Instant,
     deliveries: &OpenDeliveries,

@@ -10,11 +10,11 @@ use tokio::{
 
 use super::{delivery::Outcome, open_deliveries::OpenDeliveries, report::ReportCounters};
 use crate::{
-    calls::nack::{Nack, NackAction, Nacked},
+    calls::nack::{Nack, NackAction, NackOutcome},
     client::Client,
     error::Error,
     slow::without_others,
-    traces::Processed,
+    traces::HandlerContext,
 };
 
 /// Members of one call.
@@ -33,7 +33,7 @@ pub(super) struct Settlement {
     /// Decides between ack and nack.
     pub(super) outcome: Outcome,
     /// The handler's span.
-    pub(super) processed: Processed,
+    pub(super) processed: HandlerContext,
 }
 
 /// Runs until every sender is dropped and everything is settled.
@@ -74,7 +74,7 @@ async fn settle_batch(
                 _ => {
                     let receipts = acks.iter().map(|one| one.receipt.clone()).collect();
                     let acked = client.ack_processed(receipts, &processed(&acks)).await?;
-                    Ok(acked.into_iter().map(|result| result.map(|()| Nacked::default())).collect())
+                    Ok(acked.into_iter().map(|result| result.map(|()| NackOutcome::default())).collect())
                 }
             }
         },
@@ -101,13 +101,13 @@ async fn settle_batch(
     }
 }
 
-fn processed(settlements: &[Settlement]) -> Vec<Processed> {
+fn processed(settlements: &[Settlement]) -> Vec<HandlerContext> {
     settlements.iter().map(|one| one.processed.clone()).collect()
 }
 
-fn count(settlement: &Settlement, result: Result<Nacked, Error>, counters: &ReportCounters) {
+fn count(settlement: &Settlement, result: Result<NackOutcome, Error>, counters: &ReportCounters) {
     match result {
-        Ok(Nacked { delay_cut }) => {
+        Ok(NackOutcome { delay_cut }) => {
             if delay_cut {
                 let receipt = &settlement.receipt;
                 tracing::info!(receipt, "an item that expires soon is tried again earlier than it was to be");

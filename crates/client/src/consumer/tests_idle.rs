@@ -5,7 +5,7 @@ use tokio::time::{Instant, sleep};
 use tonic::Code;
 
 use super::*;
-use crate::testing::{Fake, Held, Network, Stock, item};
+use crate::testing::{Fake, HeldItems, Network, Stock, item};
 
 const SPAN: Duration = Duration::from_millis(200);
 
@@ -37,7 +37,7 @@ async fn an_answer_that_is_late_is_awaited_and_its_items_are_handled() {
 async fn it_ends_soon_after_the_last_item_and_each_server_is_asked_after_that() {
     let network = Network::default();
     let fakes = ["a:1", "b:1", "c:1"].map(|address| network.fake(address));
-    *fakes[1].stock.lock().unwrap() = Some(Stock { numbers: 0..20, held: Held::default() });
+    *fakes[1].stock.lock().unwrap() = Some(Stock { numbers: 0..20, held: HeldItems::default() });
     let client = network.client(&["a:1", "b:1", "c:1"]);
     let started = Instant::now();
     let report = start(client, config().concurrency(4), SPAN).ended().await.unwrap();
@@ -62,7 +62,7 @@ async fn a_server_that_does_not_answer_may_have_items() {
 #[tokio::test(start_paused = true)]
 async fn with_the_items_that_were_wanted_it_does_not_ask_again() {
     let (fake, client) = Fake::start().await;
-    *fake.stock.lock().unwrap() = Some(Stock { numbers: 0..9, held: Held::default() });
+    *fake.stock.lock().unwrap() = Some(Stock { numbers: 0..9, held: HeldItems::default() });
     let report = start(client, config().max_items(3), SPAN).ended().await.unwrap();
     assert_eq!(report.acked, 3);
     assert_eq!(fake.stock.lock().unwrap().as_ref().unwrap().numbers, 3..9);

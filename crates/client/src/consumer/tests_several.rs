@@ -6,11 +6,11 @@ use tokio::time::Instant;
 use super::*;
 use crate::{
     RetryPolicy,
-    testing::{Fake, Held, Network, Stock, config, item},
+    testing::{Fake, HeldItems, Network, Stock, config, item},
 };
 
 /// Handles an item for a while and tells `held`.
-fn handler(held: &Held, time: Duration) -> impl Handler {
+fn handler(held: &HeldItems, time: Duration) -> impl Handler {
     let held = held.clone();
     move |_: Delivery| {
         let held = held.clone();
@@ -22,7 +22,7 @@ fn handler(held: &Held, time: Duration) -> impl Handler {
     }
 }
 
-fn stock(fake: &Fake, numbers: std::ops::Range<usize>, held: &Held) {
+fn stock(fake: &Fake, numbers: std::ops::Range<usize>, held: &HeldItems) {
     *fake.stock.lock().unwrap() = Some(Stock { numbers, held: held.clone() });
 }
 
@@ -40,7 +40,7 @@ async fn all_acked(fakes: &[&Arc<Fake>], items: usize) {
 #[tokio::test(start_paused = true)]
 async fn every_server_is_asked_and_never_for_more_than_there_are_handlers() {
     for (concurrency, topics) in [(1, 1), (2, 1), (3, 2), (7, 1), (16, 1), (16, 3), (100, 2)] {
-        let (network, held) = (Network::default(), Held::default());
+        let (network, held) = (Network::default(), HeldItems::default());
         let fakes = ["a:1", "b:1", "c:1"].map(|address| network.fake(address));
         for (number, fake) in fakes.iter().enumerate() {
             stock(fake, number * 1_000..number * 1_000 + 100, &held);
@@ -61,7 +61,7 @@ async fn every_server_is_asked_and_never_for_more_than_there_are_handlers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_alone_with_items_gets_nearly_all_handlers() {
-    let (network, held) = (Network::default(), Held::default());
+    let (network, held) = (Network::default(), HeldItems::default());
     let (a, b) = (network.fake("a:1"), network.fake("b:1"));
     stock(&a, 0..1_000, &held);
     let client = network.client(&["a:1", "b:1"]);
@@ -77,7 +77,7 @@ async fn a_server_alone_with_items_gets_nearly_all_handlers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_drains_or_is_gone_is_left_and_taken_up_again() {
-    let (network, held) = (Network::default(), Held::default());
+    let (network, held) = (Network::default(), HeldItems::default());
     let (a, b) = (network.fake("a:1"), network.fake("b:1"));
     a.dequeue.fail(Code::Unavailable, Some("NODE_DRAINING"), 3);
     stock(&a, 0..10, &held);
@@ -100,7 +100,7 @@ async fn a_server_that_drains_or_is_gone_is_left_and_taken_up_again() {
 
 #[tokio::test(start_paused = true)]
 async fn learnt_nodes_are_asked_too() {
-    let (network, held) = (Network::default(), Held::default());
+    let (network, held) = (Network::default(), HeldItems::default());
     let (a, b, c) = (network.fake("a:1"), network.fake("b:1"), network.fake("c:1"));
     network.cluster(&[("a:1", &a), ("b:1", &b)]);
     [&a, &b, &c].into_iter().enumerate().for_each(|(number, fake)| {

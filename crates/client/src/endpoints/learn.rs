@@ -44,7 +44,7 @@ pub(crate) struct Learner {
     /// When the next round is due.
     next: Mutex<Next>,
     /// The nodes that were reached.
-    learnt: Mutex<Vec<Learnt>>,
+    learnt: Mutex<Vec<ReachedNode>>,
     /// A round has ended.
     asked: AtomicBool,
 }
@@ -67,7 +67,7 @@ enum Next {
 
 /// A node that was reached.
 #[derive(Debug, Clone)]
-struct Learnt {
+struct ReachedNode {
     /// The node's name.
     name: String,
     /// Its connection.
@@ -189,7 +189,7 @@ impl Learner {
 
     /// Uses what was reached, and those that were given unless every live node was reached: they may lead to
     /// the others, through a proxy for example.
-    fn apply(&self, mut reached: Vec<Learnt>, all: bool, leaving: &HashSet<String>) {
+    fn apply(&self, mut reached: Vec<ReachedNode>, all: bool, leaving: &HashSet<String>) {
         reached.sort_by(|a, b| a.name.cmp(&b.name));
         let mut in_use: Vec<Arc<Endpoint>> = Vec::new();
         let given = self.endpoints.all_given();
@@ -234,13 +234,13 @@ impl Learner {
     }
 
     /// The endpoint of a node that was reached before, or that the user named.
-    fn known(&self, name: &str, address: &Address) -> Option<Learnt> {
+    fn known(&self, name: &str, address: &Address) -> Option<ReachedNode> {
         let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |endpoint: &Endpoint| endpoint.host_port() == address.host_port();
         let before = learnt.iter().find(|node| node.name == name && same(&node.endpoint)).cloned();
         before.or_else(|| {
             let given = self.endpoints.all_given().iter().find(|endpoint| same(endpoint))?;
-            Some(Learnt { name: name.to_owned(), endpoint: given.clone() })
+            Some(ReachedNode { name: name.to_owned(), endpoint: given.clone() })
         })
     }
 
@@ -249,14 +249,14 @@ impl Learner {
         &self,
         name: String,
         address: &Address,
-    ) -> Result<impl Future<Output = Option<Learnt>> + Send + 'static, Error> {
+    ) -> Result<impl Future<Output = Option<ReachedNode>> + Send + 'static, Error> {
         let channel = self.dialer.dial(address)?;
         let endpoint = self.endpoints.endpoint(address, channel);
         let limit = self.timeout;
         Ok(async move {
             match nodes(&endpoint, limit).await {
                 Ok(nodes) if nodes.iter().any(|node| node.self_ && node.name == name) => {
-                    Some(Learnt { name, endpoint })
+                    Some(ReachedNode { name, endpoint })
                 }
                 Ok(_) => {
                     let at = endpoint.address();

@@ -7,7 +7,7 @@ use prost::Message as _;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::config::ProducerConfig;
-use crate::{calls::enqueue::Enqueued, error::Error};
+use crate::{calls::enqueue::EnqueuedItem, error::Error};
 
 /// Bytes that the protobuf encoding adds to a member: tag and length.
 const MEMBER_OVERHEAD_BYTES: usize = 8;
@@ -20,14 +20,14 @@ pub(super) struct QueuedItem {
     /// Its encoded size in a request.
     pub(super) bytes: usize,
     /// Receives the answer.
-    pub(super) answer: oneshot::Sender<Result<Enqueued, Error>>,
+    pub(super) answer: oneshot::Sender<Result<EnqueuedItem, Error>>,
     /// Its share of the buffer, released after the answer.
     _permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
 impl QueuedItem {
     /// An item, and where its answer arrives.
-    pub(super) fn new(item: v1::EnqueueItem) -> (Self, oneshot::Receiver<Result<Enqueued, Error>>) {
+    pub(super) fn new(item: v1::EnqueueItem) -> (Self, oneshot::Receiver<Result<EnqueuedItem, Error>>) {
         let (answer, pending) = oneshot::channel();
         let bytes = item.encoded_len() + MEMBER_OVERHEAD_BYTES;
         (Self { item, bytes, answer, _permits: None }, pending)

@@ -17,7 +17,8 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tonic::Code;
 
 use crate::{
-    calls::enqueue::Enqueued, client::Client, error::Error, item::NewItem, trace_config::TraceConfig, traces,
+    calls::enqueue::EnqueuedItem, client::Client, error::Error, item::NewItem, trace_config::TraceConfig,
+    traces,
 };
 use batcher::QueuedItem;
 pub use config::ProducerConfig;
@@ -26,10 +27,10 @@ pub use config::ProducerConfig;
 /// the last clone is dropped, the buffer is still sent while the runtime runs. [`Producer::close`] waits for
 /// that.
 #[derive(Debug, Clone)]
-pub struct Producer(Arc<Shared>);
+pub struct Producer(Arc<ProducerState>);
 
 #[derive(Debug)]
-struct Shared {
+struct ProducerState {
     queue: mpsc::UnboundedSender<QueuedItem>,
     /// One permit a buffered item.
     items: Arc<Semaphore>,
@@ -57,7 +58,7 @@ impl Producer {
         let (queue, queued) = mpsc::unbounded_channel();
         let (flush, traces) = (Arc::new(Notify::new()), client.config.traces);
         tokio::spawn(run::run(client.in_order(), config, queued, flush.clone()));
-        Self(Arc::new(Shared {
+        Self(Arc::new(ProducerState {
             queue,
             items: Arc::new(Semaphore::new(config.buffer_items)),
             bytes: Arc::new(Semaphore::new(config.buffer_bytes)),
@@ -67,16 +68,16 @@ impl Producer {
         }))
     }
 
-    /// Adds an item to the buffer, waiting while it is full. The returned [`Pending`] resolves to the answer.
-    /// It need not be awaited: dropping it does not cancel the item.
-    pub async fn send(&self, item: NewItem) -> Result<Pending, Error> {
+    /// Adds an item to the buffer, waiting while it is full. The returned [`EnqueueFuture`] resolves to the
+    /// answer. It need not be awaited: dropping it does not cancel the item.
+    pub async fn send(&self, item: NewItem) -> Result<EnqueueFuture, Error> {
         let mut item = item.into_proto();
         // The caller is known here, and not where the batch is sent. A batch has room for what this adds.
         let span = traces::create(&mut item, self.0.traces);
         span.around(self.queue(item)).await
     }
 
-    async fn queue(&self, item: v1::EnqueueItem) -> Result<Pending, Error> {
+    async fn queue(&self, item: v1::EnqueueItem) -> Result<EnqueueFuture, Error> {
         let (queued, pending) = QueuedItem::new(item);
         let shared = &*self.0;
         let bytes = u32::try_from(queued.bytes.min(shared.config.buffer_bytes)).unwrap_or(u32::MAX);
@@ -85,7 +86,7 @@ impl Producer {
             shared.bytes.clone().acquire_many_owned(bytes).await.map_err(|_| closed())?,
         );
         shared.queue.send(queued.with_permits(permits)).map_err(|_| closed())?;
-        Ok(Pending(pending))
+        Ok(EnqueueFuture(pending))
     }
 
     /// Waits until every buffered item is answered. Later sends wait until the flush is done.
@@ -121,10 +122,10 @@ impl Producer {
 /// The answer to one item of a [`Producer`].
 #[derive(Debug)]
 #[must_use = "only this reports that an item was not stored"]
-pub struct Pending(oneshot::Receiver<Result<Enqueued, Error>>);
+pub struct EnqueueFuture(oneshot::Receiver<Result<EnqueuedItem, Error>>);
 
-impl Future for Pending {
-    type Output = Result<Enqueued, Error>;
+impl Future for EnqueueFuture {
+    type Output = Result<EnqueuedItem, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let answer = ready!(Pin::new(&mut self.0).poll(context));

@@ -47,14 +47,14 @@ pub(crate) struct Stock {
     /// The numbers of the items that are left.
     pub(crate) numbers: std::ops::Range<usize>,
     /// Is told how many were handed out.
-    pub(crate) held: Held,
+    pub(crate) held: HeldItems,
 }
 
 /// Counts items that are handed out and not handled yet, at all servers together.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Held(Arc<Mutex<(usize, usize)>>);
+pub(crate) struct HeldItems(Arc<Mutex<(usize, usize)>>);
 
-impl Held {
+impl HeldItems {
     /// Counts this many more as handed out.
     fn add(&self, items: usize) {
         let mut held = self.0.lock().unwrap();

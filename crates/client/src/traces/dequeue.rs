@@ -20,12 +20,12 @@ use crate::{address::Address, error::Error};
 const DEQUEUE: Operation = Operation { name: "dequeue", kind: "receive", side: SpanKind::Client };
 
 /// A dequeue that may come to have a span.
-pub(crate) struct Receiving {
+pub(crate) struct DequeueSpan {
     /// When it began.
     since: SystemTime,
 }
 
-impl Receiving {
+impl DequeueSpan {
     /// A dequeue begins.
     pub(crate) fn begin() -> Self {
         Self { since: opentelemetry::time::now() }

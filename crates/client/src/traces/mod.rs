@@ -21,7 +21,7 @@ mod span;
 mod tests;
 
 pub(crate) use context::carry;
-pub(crate) use dequeue::Receiving;
+pub(crate) use dequeue::DequeueSpan;
 pub(crate) use enqueue::{create, enqueue};
-pub(crate) use process::{Processed, process};
+pub(crate) use process::{HandlerContext, process};
 pub(crate) use settle::settle;

@@ -10,14 +10,14 @@ use super::{
     dequeue::attempt,
     span::{OpenSpan, Operation, tracer, within},
 };
-use crate::{dequeued::Dequeued, trace_config::TraceConfig};
+use crate::{dequeued::ReceivedItem, trace_config::TraceConfig};
 
 /// An item is handled.
 const PROCESS: Operation = Operation { name: "process", kind: "process", side: SpanKind::Consumer };
 
 /// Begins the span of a handler. It begins a trace and links to the one in which the item was created, or is
 /// part of that, if it is wanted so.
-pub(crate) fn process(item: &Dequeued, config: TraceConfig) -> Processing {
+pub(crate) fn process(item: &ReceivedItem, config: TraceConfig) -> HandlerSpan {
     let above = if config.process_is_child { context::of_item(&item.headers) } else { None };
     let parent = above.map_or_else(Context::new, |above| Context::new().with_remote_span_context(above));
     let span = OpenSpan::begin(&tracer(), &PROCESS, Some(&item.topic), None, &parent);
@@ -27,33 +27,33 @@ pub(crate) fn process(item: &Dequeued, config: TraceConfig) -> Processing {
             span.add_link(creation, vec![attempt(item.attempt)]);
         }
     }
-    Processing(span)
+    HandlerSpan(span)
 }
 
 /// The span of a handler, if there is one.
-pub(crate) struct Processing(Option<OpenSpan>);
+pub(crate) struct HandlerSpan(Option<OpenSpan>);
 
-impl Processing {
+impl HandlerSpan {
     /// The handler, so that what it does is below the span.
     pub(crate) fn around<F: Future>(&self, handler: F) -> impl Future<Output = F::Output> + use<F> {
         within(self.0.as_ref().map(|span| span.context().clone()), handler)
     }
 
     /// The handler has ended. `failed`: it has failed, and this is the word for how.
-    pub(crate) fn end(self, failed: Option<&'static str>) -> Processed {
+    pub(crate) fn end(self, failed: Option<&'static str>) -> HandlerContext {
         let context = self.0.as_ref().map(OpenSpan::span_context);
         if let Some(span) = self.0 {
             span.end(failed);
         }
-        Processed(context)
+        HandlerContext(context)
     }
 }
 
 /// Names the span of a handler that has ended, for the call that settles its delivery.
 #[derive(Debug, Clone)]
-pub(crate) struct Processed(pub(super) Option<SpanContext>);
+pub(crate) struct HandlerContext(pub(super) Option<SpanContext>);
 
-impl Processed {
+impl HandlerContext {
     /// No handler has run.
     pub(crate) fn none() -> Self {
         Self(None)

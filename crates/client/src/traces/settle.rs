@@ -6,7 +6,7 @@ use opentelemetry::{
 };
 
 use super::{
-    process::Processed,
+    process::HandlerContext,
     span::{CallSpan, LINKS_MAX, OpenSpan, Operation, count, name_server, tracer},
 };
 use crate::address::Address;
@@ -17,19 +17,19 @@ use crate::address::Address;
 pub(crate) fn settle(
     name: &'static str,
     members: usize,
-    handled: &[Processed],
+    handled: &[HandlerContext],
     server: impl FnOnce() -> Option<Address>,
 ) -> CallSpan {
     let operation = Operation { name, kind: "settle", side: SpanKind::Client };
     let (parent, links) = match handled {
-        [Processed(Some(only))] => (Context::new().with_remote_span_context(only.clone()), &[][..]),
+        [HandlerContext(Some(only))] => (Context::new().with_remote_span_context(only.clone()), &[][..]),
         several => (Context::current(), several),
     };
     let call = OpenSpan::begin(&tracer(), &operation, None, None, &parent);
     if let Some(span) = call.as_ref().and_then(OpenSpan::recorded) {
         count(&span, members);
         name_server(&span, server().as_ref());
-        let named = links.iter().filter_map(|Processed(handler)| handler.clone());
+        let named = links.iter().filter_map(|HandlerContext(handler)| handler.clone());
         named.take(LINKS_MAX).for_each(|handler| span.add_link(handler, Vec::new()));
     }
     CallSpan::of(call)

@@ -85,9 +85,9 @@ impl<'a> Parts<'a> {
         let mut displaced = Vec::new();
         for (id, shard) in &view.shards {
             match parts.sort(view, standings, shard) {
-                Sorted::At(node, mobility) => parts.add(*id, shard, mobility, node),
-                Sorted::Displaced(reason) => displaced.push((*id, shard, reason)),
-                Sorted::Out => {}
+                ShardPlacement::At(node, mobility) => parts.add(*id, shard, mobility, node),
+                ShardPlacement::Displaced(reason) => displaced.push((*id, shard, reason)),
+                ShardPlacement::Out => {}
             }
         }
         for (id, shard, reason) in displaced {
@@ -158,33 +158,33 @@ impl<'a> Parts<'a> {
         view: &ClusterView,
         standings: &BTreeMap<&NodeName, Standing>,
         shard: &ShardView,
-    ) -> Sorted {
+    ) -> ShardPlacement {
         let server = self.server(shard);
         let somebody_reaches = self.reaches.iter().any(|servers| servers[server]);
         if shard.state == CatalogShardState::Offline || !somebody_reaches {
-            return Sorted::Out;
+            return ShardPlacement::Out;
         }
         if self.is_kept(view, standings, shard) {
-            return Sorted::Out;
+            return ShardPlacement::Out;
         }
-        let Some(home) = &shard.home else { return Sorted::Displaced(Reason::Homeless) };
+        let Some(home) = &shard.home else { return ShardPlacement::Displaced(Reason::Homeless) };
         let reaches = view.nodes.get(&home.node).is_some_and(|node| node.servers.contains(&shard.server));
         let sorted = match standings.get(&home.node) {
-            None | Some(Standing::Gone) => Sorted::Displaced(Reason::NodeGone),
-            Some(_) if !reaches => Sorted::Displaced(Reason::ServerUnreached),
-            Some(Standing::Leaves(reason)) => Sorted::Displaced(*reason),
+            None | Some(Standing::Gone) => ShardPlacement::Displaced(Reason::NodeGone),
+            Some(_) if !reaches => ShardPlacement::Displaced(Reason::ServerUnreached),
+            Some(Standing::Leaves(reason)) => ShardPlacement::Displaced(*reason),
             Some(Standing::Eligible | Standing::Joins | Standing::Keeps) if shard.stuck => {
-                Sorted::Displaced(Reason::Stuck)
+                ShardPlacement::Displaced(Reason::Stuck)
             }
-            Some(Standing::Joins | Standing::Keeps) => Sorted::Out,
+            Some(Standing::Joins | Standing::Keeps) => ShardPlacement::Out,
             Some(Standing::Eligible) => match self.reaching(&home.node, shard) {
-                Some(node) => Sorted::At(node, mobility(view, shard, home.pinned)),
-                None => Sorted::Out,
+                Some(node) => ShardPlacement::At(node, mobility(view, shard, home.pinned)),
+                None => ShardPlacement::Out,
             },
         };
         match sorted {
-            Sorted::Displaced(reason) if reason.is_failover() && is_new(view, standings, shard) => {
-                Sorted::Out
+            ShardPlacement::Displaced(reason) if reason.is_failover() && is_new(view, standings, shard) => {
+                ShardPlacement::Out
             }
             sorted => sorted,
         }
@@ -225,7 +225,7 @@ impl<'a> Parts<'a> {
 }
 
 /// Where a shard belongs before anything moves.
-enum Sorted {
+enum ShardPlacement {
     /// At an eligible node.
     At(usize, Mobility),
     /// It needs another home.

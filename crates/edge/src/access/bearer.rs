@@ -7,7 +7,7 @@ const SCHEME: &str = "bearer";
 
 /// Credential in the headers of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Shown<'a> {
+pub enum PresentedCredential<'a> {
     /// No such header.
     Nothing,
     /// A token, or what is meant to be one.
@@ -20,16 +20,18 @@ pub enum Shown<'a> {
 }
 
 /// Reads the credential from the headers of a request.
-pub fn shown(headers: &HeaderMap) -> Shown<'_> {
+pub fn shown(headers: &HeaderMap) -> PresentedCredential<'_> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    let Some(value) = values.next() else { return Shown::Nothing };
+    let Some(value) = values.next() else { return PresentedCredential::Nothing };
     if values.next().is_some() {
-        return Shown::Several;
+        return PresentedCredential::Several;
     }
     let parts = value.to_str().ok().and_then(|text| text.split_once(' '));
     match parts {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case(SCHEME) => Shown::Token(token.trim()),
-        _ => Shown::Other,
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case(SCHEME) => {
+            PresentedCredential::Token(token.trim())
+        }
+        _ => PresentedCredential::Other,
     }
 }
 
@@ -46,13 +48,13 @@ mod tests {
 
     #[test]
     fn one_token_in_any_case_of_the_scheme() {
-        assert_eq!(shown(&headers(&[])), Shown::Nothing);
+        assert_eq!(shown(&headers(&[])), PresentedCredential::Nothing);
         for text in [&b"Bearer abc"[..], b"bearer abc", b"BEARER  abc "] {
-            assert_eq!(shown(&headers(&[text])), Shown::Token("abc"));
+            assert_eq!(shown(&headers(&[text])), PresentedCredential::Token("abc"));
         }
         for text in [&b"abc"[..], b"", b"Basic abc", b"Bearerabc", b"Bearer\xff abc"] {
-            assert_eq!(shown(&headers(&[text])), Shown::Other);
+            assert_eq!(shown(&headers(&[text])), PresentedCredential::Other);
         }
-        assert_eq!(shown(&headers(&[b"Bearer abc", b"Bearer abc"])), Shown::Several);
+        assert_eq!(shown(&headers(&[b"Bearer abc", b"Bearer abc"])), PresentedCredential::Several);
     }
 }

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use forebay_access::{Token, TokenId};
 use forebay_engine::RETRY_AFTER;
 use forebay_store::{
-    Catalog, NewToken, StoreError, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow,
+    Catalog, NewToken, StoreError, TokenAddOutcome, TokenBounds, TokenChange, TokenChangeOutcome, TokenMaker,
+    TokenRow,
 };
 use forebay_types::{Clock, Namespace, Reason, Refusal, Timestamp};
 use tokio::sync::{Notify, watch};
@@ -67,24 +68,24 @@ impl TokenBook {
             Err(Refusal::new(Reason::TooManyTokens, message).retry_after(RETRY_AFTER))
         };
         match within(self.catalog.add_token(&new)).await? {
-            TokenAdded::Yes(version) => self.wait_until_used(version).await,
-            TokenAdded::IdTaken if is_named => {
+            TokenAddOutcome::Yes(version) => self.wait_until_used(version).await,
+            TokenAddOutcome::IdTaken if is_named => {
                 let id = &new.row.id;
                 return Err(reused(&format!(
                     "was used for the call that has made token {id}, whose secret is told once: rotate it to \
                      get another one, or revoke it"
                 )));
             }
-            TokenAdded::IdTaken | TokenAdded::HasAdmin => return Err(unavailable("try again")),
-            TokenAdded::NamespaceFull => {
+            TokenAddOutcome::IdTaken | TokenAddOutcome::HasAdmin => return Err(unavailable("try again")),
+            TokenAddOutcome::NamespaceFull => {
                 return full("the namespace has", TokenBounds::DEFAULT.per_namespace);
             }
-            TokenAdded::RootFull => {
+            TokenAddOutcome::RootFull => {
                 let whose = "the caller, whoever gave it its rights, and those to whom they gave some have";
                 return full(whose, TokenBounds::DEFAULT.by_root.per_root);
             }
             // It has no few any more, or the cluster has more than this by now.
-            TokenAdded::Full => {
+            TokenAddOutcome::Full => {
                 let most = new.bounds.by_root.in_all_for(new.maker.is_operator(), u64::MAX);
                 return full("the cluster has", most);
             }
@@ -121,14 +122,16 @@ impl TokenBook {
     async fn change(&self, caller: &Namespace, id: &str, change: TokenChange) -> Result<u32, Refusal> {
         let _turn = self.turns.take(caller)?;
         match within(self.catalog.change_token(id, &change)).await? {
-            TokenChanged::Yes(version) => self.wait_until_used(version).await,
-            TokenChanged::Revoked { version, descendants } => {
+            TokenChangeOutcome::Yes(version) => self.wait_until_used(version).await,
+            TokenChangeOutcome::Revoked { version, descendants } => {
                 self.wait_until_used(version).await;
                 return Ok(descendants);
             }
-            TokenChanged::NoToken => return Err(not_found(id)),
-            TokenChanged::Stale => return Err(unavailable("the token is changed by others at the moment")),
-            TokenChanged::LastAdmin => {
+            TokenChangeOutcome::NoToken => return Err(not_found(id)),
+            TokenChangeOutcome::Stale => {
+                return Err(unavailable("the token is changed by others at the moment"));
+            }
+            TokenChangeOutcome::LastAdmin => {
                 let message = "it is the last token of the catalog with the right admin in all \
                                namespaces (*): make another one first";
                 return Err(Refusal::new(Reason::LastAdmin, message));

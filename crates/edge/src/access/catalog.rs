@@ -4,14 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_access::{Credential, Grant, Namespaces, Record, Scopes, SecretHash, Token, TokenId};
 use forebay_store::{
-    AuditId, AuditOutcome, AuditRecord, Catalog, ErrorClass, NewToken, PrincipalKind, TokenAdded,
+    AuditId, AuditOutcome, AuditRecord, Catalog, ErrorClass, NewToken, PrincipalKind, TokenAddOutcome,
     TokenBounds, TokenMaker, TokenRow, Tokens,
 };
 use forebay_types::{Clock, Timestamp};
 use tokio::sync::{Notify, watch};
 
 use super::{
-    sources::{Sources, Used},
+    sources::{Sources, UsedTokens},
     tokens::AccessError,
 };
 use crate::random::random_bytes;
@@ -43,7 +43,7 @@ pub struct CatalogTokens {
     /// Asks for a look now.
     look: Arc<Notify>,
     /// Tokens that were used.
-    used: Used,
+    used: UsedTokens,
     /// The last look failed.
     failing: bool,
 }
@@ -55,7 +55,7 @@ impl CatalogTokens {
         catalog: Arc<dyn Catalog>,
         clock: Arc<dyn Clock>,
         sources: Arc<Sources>,
-        used: Used,
+        used: UsedTokens,
         image: Option<Tokens>,
     ) -> Result<Self, AccessError> {
         let (told, look) = (watch::Sender::new(0), Arc::new(Notify::new()));
@@ -190,7 +190,7 @@ pub async fn bootstrap(
     shown: &str,
     name: &str,
     first: bool,
-) -> Result<TokenAdded, AccessError> {
+) -> Result<TokenAddOutcome, AccessError> {
     let token = Token::parse(shown.trim())
         .ok_or_else(|| AccessError::bootstrap("the text is no token: it has another form, or is cut"))?;
     let all = Grant { namespaces: Namespaces::All, scopes: Scopes::all() };
@@ -222,7 +222,7 @@ pub async fn bootstrap(
     };
     let failed = |error: forebay_store::StoreError| AccessError::catalog(&error.to_string());
     let added = catalog.add_token(&new).await.map_err(failed)?;
-    if let TokenAdded::Yes(_) = added {
+    if let TokenAddOutcome::Yes(_) = added {
         let random = random_bytes().map_err(|error| AccessError::bootstrap(&error.to_string()))?;
         let record = AuditRecord {
             id: AuditId::new(now, random),

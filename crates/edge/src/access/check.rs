@@ -6,17 +6,17 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use forebay_access::{Credential, Denied, Identity, Kind, Needs, SecretHash, Table, TokenId, decide};
+use forebay_access::{Credential, Denial, Identity, Kind, Needs, SecretHash, Table, TokenId, decide};
 use forebay_types::{Clock, Monotonic, Reason, Refusal, Timestamp};
 use http::HeaderMap;
 use tokio::sync::watch;
 
 use super::{
-    bearer::{self, Shown},
+    bearer::{self, PresentedCredential},
     catalog::token_of,
     follow::{TokensState, Writer},
     settings::AccessSettings,
-    sources::Used,
+    sources::UsedTokens,
     tokens::{self, AccessError},
 };
 use crate::tls::Principal;
@@ -35,7 +35,7 @@ pub struct Access {
     /// Whether the file of tokens can be used.
     state: TokensState,
     /// Receives which tokens were used.
-    used: Used,
+    used: UsedTokens,
     /// Whoever it is, where there is no access control.
     anyone: Arc<Identity>,
     /// Tells which tokens have ended.
@@ -46,7 +46,7 @@ pub struct Access {
 
 /// Caller that makes a request.
 #[derive(Debug, Clone)]
-pub struct Authenticated {
+pub struct AuthenticatedCaller {
     /// The credential that it has shown. `None`: none is asked for.
     credential: Option<Arc<Credential>>,
     /// Its identity, with its rights.
@@ -101,7 +101,7 @@ impl Access {
         principal: &Principal,
         from: impl fmt::Display,
         port: &'static str,
-    ) -> Result<Authenticated, Refusal> {
+    ) -> Result<AuthenticatedCaller, Refusal> {
         let Some(table) = &self.table else {
             if let Principal::Certificate { ends, .. } = principal
                 && *ends <= self.clock.wall()
@@ -109,16 +109,16 @@ impl Access {
                 self.report("ended", &from.to_string(), port);
                 return Err(bad());
             }
-            return Ok(Authenticated { credential: None, identity: self.anyone.clone() });
+            return Ok(AuthenticatedCaller { credential: None, identity: self.anyone.clone() });
         };
         let credential = match (bearer::shown(headers), principal) {
-            (Shown::Token(text), _) => Credential::of_token(text).ok_or("malformed"),
-            (Shown::Nothing, Principal::Certificate { name, ends }) => {
+            (PresentedCredential::Token(text), _) => Credential::of_token(text).ok_or("malformed"),
+            (PresentedCredential::Nothing, Principal::Certificate { name, ends }) => {
                 Ok(Credential::Certificate { name: name.to_string(), ends: *ends })
             }
-            (Shown::Nothing, Principal::Unknown) => Err("none"),
-            (Shown::Other, _) => Err("malformed"),
-            (Shown::Several, _) => Err("repeated"),
+            (PresentedCredential::Nothing, Principal::Unknown) => Err("none"),
+            (PresentedCredential::Other, _) => Err("malformed"),
+            (PresentedCredential::Several, _) => Err("repeated"),
         };
         let found = credential.and_then(|credential| self.find(&table.borrow(), credential));
         found.map_err(|why| {
@@ -128,18 +128,18 @@ impl Access {
     }
 
     /// Whose a credential is. The error says what is wrong with it, for operators.
-    fn find(&self, table: &Table, credential: Credential) -> Result<Authenticated, &'static str> {
+    fn find(&self, table: &Table, credential: Credential) -> Result<AuthenticatedCaller, &'static str> {
         let now = self.clock.wall();
         let identity = table.authenticate(&credential, now).map_err(|failed| failed.as_str())?;
         if let Some(id) = token_of(&credential).filter(|id| table.is_first_use(id, now)) {
             self.used.note(id.clone());
         }
-        Ok(Authenticated { credential: Some(Arc::new(credential)), identity })
+        Ok(AuthenticatedCaller { credential: Some(Arc::new(credential)), identity })
     }
 
     /// Finds the caller that shows a token at the login. The error says what is wrong with it, for operators.
     /// Where nothing is asked for, no token is known.
-    pub fn of_token(&self, text: &str) -> Result<(TokenId, SecretHash, Authenticated), &'static str> {
+    pub fn of_token(&self, text: &str) -> Result<(TokenId, SecretHash, AuthenticatedCaller), &'static str> {
         let table = self.table.as_ref().ok_or("unknown")?;
         let credential = Credential::of_token(text).ok_or("malformed")?;
         let found = self.find(&table.borrow(), credential.clone())?;
@@ -151,18 +151,18 @@ impl Access {
 
     /// Finds the caller that has logged in with the secret of a token. `None`: the token is of no use any
     /// more.
-    pub fn of_session(&self, id: TokenId, hash: SecretHash) -> Option<Authenticated> {
+    pub fn of_session(&self, id: TokenId, hash: SecretHash) -> Option<AuthenticatedCaller> {
         let table = self.table.as_ref()?.borrow();
         self.find(&table, Credential::Token { id, hash }).ok()
     }
 
     /// The same caller as of now: its rights may have changed or ended since.
-    pub fn again(&self, caller: &Authenticated) -> Result<Authenticated, Refusal> {
+    pub fn again(&self, caller: &AuthenticatedCaller) -> Result<AuthenticatedCaller, Refusal> {
         let (Some(table), Some(credential)) = (&self.table, &caller.credential) else {
             return Ok(caller.clone());
         };
         let identity = table.borrow().authenticate(credential, self.clock.wall()).map_err(|_| bad())?;
-        Ok(Authenticated { credential: caller.credential.clone(), identity })
+        Ok(AuthenticatedCaller { credential: caller.credential.clone(), identity })
     }
 
     /// Refused credentials are counted. The log has a line a second at most, so that they don't fill the
@@ -188,7 +188,7 @@ impl Access {
 }
 
 #[cfg(any(test, feature = "testing"))]
-impl Authenticated {
+impl AuthenticatedCaller {
     /// Somebody with these grants.
     pub fn of_grants(grants: &[&str]) -> Self {
         let grants = grants.iter().map(|grant| grant.parse().unwrap()).collect();
@@ -198,7 +198,7 @@ impl Authenticated {
     }
 }
 
-impl Authenticated {
+impl AuthenticatedCaller {
     /// The root that pays for what the caller takes of what all share. `None`: nobody is known.
     pub fn payer(&self) -> Option<Arc<str>> {
         (self.identity.kind != Kind::Anyone).then(|| self.identity.root().into())
@@ -208,17 +208,17 @@ impl Authenticated {
     /// names none.
     pub fn permit(&self, needs: Needs, namespace: &str) -> Result<(), Refusal> {
         decide(&self.identity, needs, namespace).map_err(|denied| match denied {
-            Denied::WrongNamespace => {
+            Denial::WrongNamespace => {
                 let message = "the credentials have no rights in this namespace";
                 let refusal = Refusal::new(Reason::WrongNamespace, message);
                 Refusal { field: Some("namespace".to_owned()), ..refusal }
             }
-            Denied::ScopeMissing(scope) => {
+            Denial::ScopeMissing(scope) => {
                 let scope = scope.as_str();
                 let message = format!("the credentials do not have the right {scope} in this namespace");
                 Refusal::scope_missing(scope, message)
             }
-            Denied::ScopeMissingEverywhere(scope) => {
+            Denial::ScopeMissingEverywhere(scope) => {
                 let scope = scope.as_str();
                 let message = format!("the credentials do not have the right {scope} in all namespaces (*)");
                 Refusal::scope_missing(scope, message)

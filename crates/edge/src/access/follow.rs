@@ -17,7 +17,7 @@ use super::{
     book::TokenBook,
     catalog::{self, CatalogTokens},
     settings::AccessSettings,
-    sources::{Sources, Used},
+    sources::{Sources, UsedTokens},
     tokens::{self, AccessError},
 };
 use crate::turns::Turns;
@@ -49,7 +49,7 @@ pub struct Writer {
     /// Follows the catalog. `None`: its tokens are not accepted.
     catalog: Option<CatalogTokens>,
     /// Tokens that were used.
-    used: Used,
+    used: UsedTokens,
 }
 
 impl Writer {
@@ -61,7 +61,7 @@ impl Writer {
         image: Option<Tokens>,
         clock: &Arc<dyn Clock>,
     ) -> Result<Self, AccessError> {
-        let (used, mut follows) = (Used::default(), None);
+        let (used, mut follows) = (UsedTokens::default(), None);
         let file = FileTokens::begin(settings)?;
         if file.settings.catalog_tokens {
             let (sources, is_away) = (file.sources.clone(), image.is_some());
@@ -87,7 +87,7 @@ impl Writer {
     }
 
     /// Receives which tokens were used.
-    pub fn used(&self) -> Used {
+    pub fn used(&self) -> UsedTokens {
         self.used.clone()
     }
 
@@ -161,7 +161,7 @@ impl FileTokens {
 }
 
 /// Looks at the file and the catalog from time to time. Ends when it is dropped.
-pub struct Following {
+pub struct FollowTask {
     /// Sources of the table.
     sources: Arc<Sources>,
     /// Makes it look at the file at once.
@@ -170,7 +170,7 @@ pub struct Following {
     tasks: Vec<JoinHandle<()>>,
 }
 
-impl Following {
+impl FollowTask {
     /// Looks from now on.
     pub fn start(writer: Writer) -> Self {
         let Writer { file: mut writer, catalog, .. } = writer;
@@ -210,7 +210,7 @@ impl Following {
     }
 }
 
-impl Drop for Following {
+impl Drop for FollowTask {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }

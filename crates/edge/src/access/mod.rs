@@ -17,8 +17,8 @@ mod tokens;
 
 pub use book::{TokenBook, not_found as token_not_found};
 pub use catalog::bootstrap;
-pub use check::{Access, Authenticated};
-pub use follow::{Following, Writer};
+pub use check::{Access, AuthenticatedCaller};
+pub use follow::{FollowTask, Writer};
 pub use rechecks::Rechecks;
 pub use settings::AccessSettings;
 pub use tokens::AccessError;

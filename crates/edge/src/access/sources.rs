@@ -76,9 +76,9 @@ impl Sources {
 
 /// Tokens that were used, to be noted in the catalog.
 #[derive(Debug, Clone, Default)]
-pub struct Used(Arc<Mutex<BTreeSet<TokenId>>>);
+pub struct UsedTokens(Arc<Mutex<BTreeSet<TokenId>>>);
 
-impl Used {
+impl UsedTokens {
     /// A token was used.
     pub fn note(&self, id: TokenId) {
         self.lock().insert(id);

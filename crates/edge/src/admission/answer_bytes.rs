@@ -71,7 +71,7 @@ impl AnswerCharge {
     /// Counts an answer that is made already, until its last byte is dropped.
     pub fn carried_by(self, bytes: Bytes) -> Bytes {
         self.set(STREAM_BYTES + bytes.len());
-        Bytes::from_owner(Held { bytes, _charge: Arc::new(self) })
+        Bytes::from_owner(ChargedBytes { bytes, _charge: Arc::new(self) })
     }
 
     /// The answer has so many bytes. It is made already, so that it counts even beyond the limits.
@@ -113,14 +113,14 @@ pub async fn hold(response: Response<Body>, charge: Arc<AnswerCharge>) -> Respon
         data = Bytes::copy_from_slice(&data);
     }
     charge.set(STREAM_BYTES + data.len() + trailers.as_ref().map_or(0, header_bytes));
-    let data = Some(Bytes::from_owner(Held { bytes: data, _charge: charge.clone() }));
+    let data = Some(Bytes::from_owner(ChargedBytes { bytes: data, _charge: charge.clone() }));
     Response::from_parts(head, Body::new(AnswerBody { data, trailers, _charge: charge }))
 }
 
 /// A header value keeps the charge until it is written. A sensitive one is not kept for later answers.
 fn hold_in(value: &mut HeaderValue, charge: Arc<AnswerCharge>) {
     let bytes = Bytes::copy_from_slice(value.as_bytes());
-    let held = Bytes::from_owner(Held { bytes, _charge: charge });
+    let held = Bytes::from_owner(ChargedBytes { bytes, _charge: charge });
     if let Ok(mut held) = HeaderValue::from_maybe_shared(held) {
         held.set_sensitive(true);
         *value = held;
@@ -133,14 +133,14 @@ fn header_bytes(headers: &HeaderMap) -> usize {
 }
 
 /// Bytes with the charge of the answer that they belong to.
-struct Held {
+struct ChargedBytes {
     /// Part of the answer.
     bytes: Bytes,
     /// Removed with the last part.
     _charge: Arc<AnswerCharge>,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for ChargedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

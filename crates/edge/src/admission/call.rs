@@ -41,11 +41,11 @@ pub struct Call {
     /// When the answer must be sent.
     deadline: Instant,
     /// Shared by the clones; released with the last one.
-    held: Arc<Held>,
+    held: Arc<CallResources>,
 }
 
 /// Counters and rights that one call holds.
-struct Held {
+struct CallResources {
     /// The node's counters.
     node: Arc<AdmissionLoad>,
     /// The connection's.
@@ -82,7 +82,7 @@ impl Call {
             return Err(Refusal::new(Reason::DeadlineExceeded, message));
         }
         answer.reserve(STREAM_BYTES)?;
-        let held = Held {
+        let held = CallResources {
             node: node.clone(),
             connection: connection.clone(),
             request: RequestCharge::new(node.clone(), connection.clone()),
@@ -100,7 +100,7 @@ impl Call {
 
     /// The request was received: from now on the call is in progress, or it is refused.
     pub fn start(&self) -> Result<(), Refusal> {
-        let Held { node, connection, permit, .. } = &*self.held;
+        let CallResources { node, connection, permit, .. } = &*self.held;
         match node.take(&node.calls, &connection.calls, 1) {
             Ok(()) => permit.store(PERMIT_CALL, Ordering::Release),
             Err(Full::Connection) => {
@@ -158,7 +158,7 @@ impl Call {
     /// Exchanges the permit of a call in progress for that of a long poll. `false`: too many are parked on
     /// its connection. What a parked call takes is counted by the engine.
     pub fn park(&self) -> bool {
-        let Held { connection, request, answer, .. } = &*self.held;
+        let CallResources { connection, request, answer, .. } = &*self.held;
         if !connection.parked.try_acquire() {
             return false;
         }
@@ -169,7 +169,7 @@ impl Call {
     }
 }
 
-impl Held {
+impl CallResources {
     /// Releases the permit. The next one is acquired already.
     fn change_permit(&self, next: u8) {
         match self.permit.swap(next, Ordering::AcqRel) {
@@ -183,7 +183,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for CallResources {
     fn drop(&mut self) {
         self.change_permit(PERMIT_NONE);
     }

@@ -17,34 +17,35 @@ use super::{
     watch::Watch,
 };
 use crate::{
-    access::{Access, Authenticated},
-    tls::{Accepted, Guarded, Listener, Principal},
+    access::{Access, AuthenticatedCaller},
+    tls::{AcceptedConnection, GuardedStream, Listener, Principal},
 };
 
 /// Accepts connections.
-pub struct Incoming {
+pub struct AdmissionListener {
     /// The bound port.
     listener: Listener,
     /// The node's counters.
     load: Arc<AdmissionLoad>,
 }
 
-impl Incoming {
+impl AdmissionListener {
     /// Accepts from a port whose connections `load` counts.
     pub fn new(listener: Listener, load: Arc<AdmissionLoad>) -> Self {
         Self { listener, load }
     }
 }
 
-impl Stream for Incoming {
-    type Item = io::Result<Guarded<Caller, Watch>>;
+impl Stream for AdmissionListener {
+    type Item = io::Result<GuardedStream<Caller, Watch>>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Accepted { stream, principal, client, lifetime } = ready!(self.listener.poll_accept(context));
+        let AcceptedConnection { stream, principal, client, lifetime } =
+            ready!(self.listener.poll_accept(context));
         let load = Arc::new(ConnectionLoad::new(&self.load.limits, lifetime.place().clone()));
         let watch = Watch::new(load.clone(), self.load.limits.timeouts);
         let caller = Caller { load, principal, client };
-        Poll::Ready(Some(Ok(Guarded::new(stream, lifetime, caller, watch))))
+        Poll::Ready(Some(Ok(GuardedStream::new(stream, lifetime, caller, watch))))
     }
 }
 
@@ -72,7 +73,7 @@ impl Caller {
         access: &Access,
         headers: &HeaderMap,
         port: &'static str,
-    ) -> Result<Authenticated, Refusal> {
+    ) -> Result<AuthenticatedCaller, Refusal> {
         let found = access.authenticate(headers, &self.principal, self.from(), port)?;
         self.load.accept();
         Ok(found)

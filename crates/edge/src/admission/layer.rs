@@ -21,17 +21,17 @@ use super::{
     details::add_details,
     lasting::{LOOK_EVERY, deny, until},
     load::AdmissionLoad,
-    measured::Measured,
+    measured::MeteredCall,
     message_members,
     rights::Rights,
-    side_call::{Lasting, SideCall},
+    side_call::{RightsWatch, SideCall},
     wire,
 };
 use crate::{
     access::Access,
     audit::Auditor,
     rpc::{refused, status},
-    traces::{Outcome, Seen, System, Traces},
+    traces::{Outcome, SpanMarker, System, Traces},
 };
 
 /// Bounds of a request before it is decoded. The field checks are stricter.
@@ -138,7 +138,7 @@ where
             Needs::Nothing => Ok(None),
             _ => Rights::of(&self.access, &request, &caller).map(Some),
         };
-        let traces = self.traces.as_ref().filter(|_| request.extensions().get::<Seen>().is_none());
+        let traces = self.traces.as_ref().filter(|_| request.extensions().get::<SpanMarker>().is_none());
         let (path, headers, known) = (request.uri().path(), request.headers(), rights.is_ok());
         let span = traces.and_then(|it| it.of_call(System::Grpc, path, headers, known));
         let answer = match wire::check_head(headers) {
@@ -170,7 +170,7 @@ where
             Ok(None) => return self.side_call(request, caller, None),
             Err(refusal) => Err(refusal),
         };
-        let Some(measured) = Measured::of(&request) else {
+        let Some(measured) = MeteredCall::of(&request) else {
             return match rights.and_then(|rights| rights.check_head().map(|()| rights)) {
                 Ok(rights) => self.admit_unmeasured(request, caller, rights),
                 Err(refusal) => refuse(&refusal),
@@ -241,7 +241,7 @@ where
         rights.tell(request.extensions_mut());
         let (mut lasting, mut body) = (None, std::mem::take(request.body_mut()));
         if rights.may_end() {
-            let (rights, until_then) = Lasting::new(rights, LOOK_EVERY, body);
+            let (rights, until_then) = RightsWatch::new(rights, LOOK_EVERY, body);
             (lasting, body) = (Some(rights), until_then);
         }
         *request.body_mut() = body;
@@ -254,7 +254,7 @@ where
         &mut self,
         request: Request<Body>,
         caller: Caller,
-        rights: Option<Lasting>,
+        rights: Option<RightsWatch>,
     ) -> ResponseFuture<S::Error> {
         let permit = match SideCall::begin(&self.load, caller.load) {
             Ok(permit) => permit,

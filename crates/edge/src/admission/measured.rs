@@ -40,7 +40,7 @@ impl Protocol {
 
 /// A call that is limited and measured.
 #[derive(Debug, Clone, Copy)]
-pub struct Measured {
+pub struct MeteredCall {
     /// Service that it calls.
     service: &'static str,
     /// Method of the service.
@@ -53,7 +53,7 @@ pub struct Measured {
     began: Instant,
 }
 
-impl Measured {
+impl MeteredCall {
     /// Of a request. `None`: calls of this path are neither limited nor measured.
     pub fn of<T>(request: &Request<T>) -> Option<Self> {
         let path = request.uri().path();

@@ -18,7 +18,7 @@ mod wire;
 
 pub use answer_bytes::AnswerCharge;
 pub use call::Call;
-pub use connection::{Caller, Incoming};
+pub use connection::{AdmissionListener, Caller};
 pub use layer::{Admission, AdmissionLayer, RequestBounds};
 pub use load::{AdmissionLoad, ConnectionLoad, LoadLimits};
 pub use measured::{METHODS, PROTOCOLS, Protocol, QUEUE, SERVICES};

@@ -11,7 +11,7 @@ use tonic::Status;
 
 use super::connection::Caller;
 use crate::{
-    access::{Access, Authenticated},
+    access::{Access, AuthenticatedCaller},
     rpc::{frame::first_message, status},
 };
 
@@ -35,7 +35,7 @@ pub struct Rights {
     /// Decides.
     access: Arc<Access>,
     /// The caller. `None`: the message tells, and the handler decides.
-    caller: Option<Authenticated>,
+    caller: Option<AuthenticatedCaller>,
     /// Rights that it needs.
     needs: Needs,
     /// Namespace that its message names, once that is known.
@@ -47,7 +47,7 @@ impl Rights {
     /// again.
     pub fn of<T>(access: &Arc<Access>, request: &Request<T>, caller: &Caller) -> Result<Self, Refusal> {
         let needs = of_call(request.uri().path());
-        let caller = match request.extensions().get::<Authenticated>() {
+        let caller = match request.extensions().get::<AuthenticatedCaller>() {
             Some(found) => Some(found.clone()),
             None => Some(caller.authenticate(access, request.headers(), "grpc")?),
         };
@@ -75,7 +75,7 @@ impl Rights {
 
     /// The root that pays for what the call takes of what all share. `None`: nobody is known.
     pub fn payer(&self) -> Option<Arc<str>> {
-        self.caller.as_ref().and_then(Authenticated::payer)
+        self.caller.as_ref().and_then(AuthenticatedCaller::payer)
     }
 
     /// Whether they may end while the call lasts.

@@ -64,7 +64,7 @@ impl SideCall {
     }
 
     /// The call lasts until its answer has ended. `rights`: what it needs, if they may end before.
-    pub fn until_the_end_of(self, body: Body, rights: Option<Lasting>) -> Body {
+    pub fn until_the_end_of(self, body: Body, rights: Option<RightsWatch>) -> Body {
         match body.is_end_stream() {
             true => body,
             false => Body::new(SideBody { body, rights, _call: self }),
@@ -80,14 +80,14 @@ impl Drop for SideCall {
 }
 
 /// Rights that are looked at again while an answer lasts.
-pub struct Lasting {
+pub struct RightsWatch {
     /// The looks.
     looks: Rechecks<Status>,
     /// Ends the request when it is dropped.
     _request: oneshot::Sender<()>,
 }
 
-impl Lasting {
+impl RightsWatch {
     /// Looks at rights from time to time. Returns the request, which ends with the answer: whoever goes on to
     /// send it holds nothing of the node.
     pub fn new(rights: Rights, every: Duration, request: Body) -> (Self, Body) {
@@ -103,7 +103,7 @@ struct SideBody {
     /// The answer.
     body: Body,
     /// Rights that it needs.
-    rights: Option<Lasting>,
+    rights: Option<RightsWatch>,
     /// Ends with the answer.
     _call: SideCall,
 }

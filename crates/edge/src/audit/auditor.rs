@@ -11,7 +11,7 @@ use prost_reflect::{DescriptorError, DynamicMessage};
 
 use super::{
     budget::{Budget, Place, Purpose},
-    ended::{Ended, ended},
+    ended::{CallEnd, ended},
     lines::Lines,
     methods::{Kind, Methods, asks_for_payloads, is_dry_run},
     record::{AuditNote, log, record_bytes},
@@ -187,18 +187,18 @@ impl AuditedCall {
         patience: Duration,
     ) -> impl Future<Output = ()> + Send + use<B> {
         let note = response.extensions().get::<AuditNote>().cloned().unwrap_or_default();
-        self.end_with(Ended::of(response), &note, patience)
+        self.end_with(CallEnd::of(response), &note, patience)
     }
 
     /// The same of what is no call. `failure`: why it was not done, if it was not.
     pub async fn end_act(self, failure: Option<Reason>) {
         let failure = failure.map(|reason| reason.as_str().to_owned());
-        self.end_with(Ended { failure, has_no_effect: false }, &AuditNote::default(), END_TIMEOUT).await;
+        self.end_with(CallEnd { failure, has_no_effect: false }, &AuditNote::default(), END_TIMEOUT).await;
     }
 
     fn end_with(
         mut self,
-        how: Ended,
+        how: CallEnd,
         note: &AuditNote,
         patience: Duration,
     ) -> impl Future<Output = ()> + Send + use<> {
@@ -261,7 +261,7 @@ mod tests {
     use forebay_types::{ClusterId, SystemClock};
 
     use super::*;
-    use crate::access::Authenticated;
+    use crate::access::AuthenticatedCaller;
 
     #[tokio::test]
     async fn what_is_no_call_is_written_down_before_and_after() {
@@ -269,7 +269,7 @@ mod tests {
         let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
         catalog.migrate(ClusterId::default()).await.unwrap();
         let auditor = Auditor::new(catalog.clone(), "node1", Arc::new(SystemClock::default())).unwrap();
-        let who = Authenticated::of_grants(&["*:all"]);
+        let who = AuthenticatedCaller::of_grants(&["*:all"]);
         let read = async || {
             let query = AuditQuery {
                 namespace: None,

@@ -101,7 +101,7 @@ pub struct Budget(Arc<Mutex<Accounts>>);
 
 /// From what a call was paid, beside its account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Paid {
+enum PaymentSource {
     /// Nothing.
     Alone,
     /// The pool.
@@ -117,7 +117,7 @@ pub struct Place {
     /// The account that pays.
     name: String,
     /// The source that pays with it.
-    paid: Paid,
+    paid: PaymentSource,
 }
 
 /// The account that pays, and its kind.
@@ -179,16 +179,16 @@ impl Budget {
             false if is_crowded && !is_known => {
                 return Err(refused("many calls are being written down in the audit log"));
             }
-            false => Paid::Alone,
-            true if !is_crowded && fits(pool) => Paid::Pool,
-            true if account.calls == 0 && fits(&account.kept) => Paid::Kept,
+            false => PaymentSource::Alone,
+            true if !is_crowded && fits(pool) => PaymentSource::Pool,
+            true if account.calls == 0 && fits(&account.kept) => PaymentSource::Kept,
             true => return Err(refused("all tenants have had much written to the audit log")),
         };
         account.own.take(bytes, now);
         match paid {
-            Paid::Alone => {}
-            Paid::Pool => pool.take(bytes, now),
-            Paid::Kept => account.kept.take(bytes, now),
+            PaymentSource::Alone => {}
+            PaymentSource::Pool => pool.take(bytes, now),
+            PaymentSource::Kept => account.kept.take(bytes, now),
         }
         account.calls += 1;
         accounts.calls += 1;
@@ -212,9 +212,9 @@ impl Place {
         let Some(account) = accounts.by_name.get_mut(&self.name) else { return };
         change(&mut account.own);
         match self.paid {
-            Paid::Alone => {}
-            Paid::Pool => accounts.pool.iter_mut().for_each(change),
-            Paid::Kept => change(&mut account.kept),
+            PaymentSource::Alone => {}
+            PaymentSource::Pool => accounts.pool.iter_mut().for_each(change),
+            PaymentSource::Kept => change(&mut account.kept),
         }
     }
 }

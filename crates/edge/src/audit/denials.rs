@@ -116,7 +116,7 @@ mod tests {
     use forebay_types::{ClusterId, Reason, SystemClock};
 
     use super::*;
-    use crate::access::Authenticated;
+    use crate::access::AuthenticatedCaller;
 
     #[tokio::test]
     async fn what_somebody_may_not_do_is_written_down_as_denied() {
@@ -124,7 +124,7 @@ mod tests {
         let catalog: Arc<dyn Catalog> = Arc::new(SqliteCatalog::new(folder.path().join("catalog.db")));
         catalog.migrate(ClusterId::default()).await.unwrap();
         let auditor = Auditor::new(catalog.clone(), "node1", Arc::new(SystemClock::default())).unwrap();
-        let who = Authenticated::of_grants(&["a:all"]);
+        let who = AuthenticatedCaller::of_grants(&["a:all"]);
         let refusal = Refusal::new(Reason::WrongNamespace, "no");
         let peer = "192.0.2.7:5";
         for path in ["AdminService/DeleteNamespace", "AdminService/ListTopics", "QueueService/Enqueue"] {

@@ -14,14 +14,14 @@ use super::{
 const SHORT_BYTES: usize = 64;
 
 /// End of a call, as its response tells it.
-pub struct Ended {
+pub struct CallEnd {
     /// Why it failed, if it did.
     pub failure: Option<String>,
     /// Whether that says for certain that nothing has happened.
     pub has_no_effect: bool,
 }
 
-impl Ended {
+impl CallEnd {
     /// Of a response.
     pub fn of<B>(response: &Response<B>) -> Self {
         let none = Self { failure: None, has_no_effect: false };
@@ -46,8 +46,8 @@ impl Ended {
 
 /// How a call ended, and how many bytes are kept of it. The log has it from now on. Of a call that has
 /// changed nothing less is kept: whoever makes many of these must not fill the log with their texts.
-pub fn ended(mut record: AuditRecord, how: Ended, note: &AuditNote) -> (AuditId, AuditEnd, usize) {
-    let Ended { failure, has_no_effect } = how;
+pub fn ended(mut record: AuditRecord, how: CallEnd, note: &AuditNote) -> (AuditId, AuditEnd, usize) {
+    let CallEnd { failure, has_no_effect } = how;
     record.outcome = if failure.is_some() { AuditOutcome::Failed } else { AuditOutcome::Done };
     record.failure = failure.unwrap_or_default();
     record.operation_id = clean(&note.operation_id, 32);
@@ -105,7 +105,7 @@ mod tests {
     fn little_is_kept_of_a_call_that_has_changed_nothing() {
         let after = |reason| {
             let response = of_call(&Refusal::new(reason, "no")).into_http::<()>();
-            let (_, end, kept) = ended(record(), Ended::of(&response), &AuditNote::default());
+            let (_, end, kept) = ended(record(), CallEnd::of(&response), &AuditNote::default());
             (end.failure, end.shortened.map(|(reason, _)| reason.len()), kept)
         };
         let (failure, reason, kept) = after(Reason::ItemNotFound);
@@ -115,7 +115,7 @@ mod tests {
             let (_, reason, kept) = after(unknown);
             assert_eq!((reason, kept), (None, record_bytes(&record())), "it may have happened");
         }
-        let done = ended(record(), Ended { failure: None, has_no_effect: false }, &AuditNote::default());
+        let done = ended(record(), CallEnd { failure: None, has_no_effect: false }, &AuditNote::default());
         assert_eq!((done.1.outcome, done.1.shortened), (AuditOutcome::Done, None));
     }
 }

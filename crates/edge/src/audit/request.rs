@@ -24,7 +24,7 @@ const BYTES_MAX: usize = 4 << 10;
 
 /// Description of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Described {
+pub struct RequestDescription {
     /// The tenant that it names. Empty: none.
     pub namespace: String,
     /// The subject, as a topic or an item. May be empty.
@@ -36,7 +36,7 @@ pub struct Described {
 }
 
 /// Describes a request.
-pub fn describe(request: &DynamicMessage) -> Described {
+pub fn describe(request: &DynamicMessage) -> RequestDescription {
     let of = |names: &[&str]| {
         let field = |name: &&str| request.descriptor().get_field_by_name(name);
         names.iter().filter_map(field).find(|field| request.has_field(field))
@@ -52,7 +52,7 @@ pub fn describe(request: &DynamicMessage) -> Described {
             add_field(&mut summary, &field, value, 0);
         }
     }
-    Described {
+    RequestDescription {
         namespace: text(&namespace, 255),
         target: text(&target, 255),
         reason: text(&reason, 1_024),
@@ -172,7 +172,7 @@ mod tests {
         pool.get_message_by_name(&format!("forebay.v1.{name}")).unwrap()
     }
 
-    fn described(name: &str, request: &impl prost::Message) -> Described {
+    fn described(name: &str, request: &impl prost::Message) -> RequestDescription {
         let bytes = request.encode_to_vec();
         describe(&DynamicMessage::decode(descriptor(name), &bytes[..]).unwrap())
     }
@@ -187,7 +187,8 @@ mod tests {
             note: "a\nmove".to_owned(),
             dry_run: false,
         };
-        let Described { namespace, target, reason, summary } = described("PauseTopicRequest", &request);
+        let RequestDescription { namespace, target, reason, summary } =
+            described("PauseTopicRequest", &request);
         assert_eq!((namespace.as_str(), target.as_str(), reason.as_str()), ("a", "mail", "a\u{fffd}move"));
         assert_eq!(summary, "sides=[SIDE_ENQUEUE, SIDE_DEQUEUE, 9] until=1970-01-01T00:00:00Z");
 

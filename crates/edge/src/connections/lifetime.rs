@@ -11,7 +11,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::{
     crowd::Stage,
-    places::{Displaced, Place},
+    places::{EvictionSignal, Place},
 };
 
 /// A client that has not begun.
@@ -28,7 +28,7 @@ pub struct Lifetime {
     /// Its place.
     place: Arc<Place>,
     /// It makes room.
-    displaced: Displaced,
+    displaced: EvictionSignal,
     /// The time that it has until a credential is accepted. `None`: one was, or it has not begun to run.
     left: Option<Pin<Box<Sleep>>>,
     /// The end of its certificate. `None`: it has shown none.
@@ -37,7 +37,7 @@ pub struct Lifetime {
 
 impl Lifetime {
     /// Of a connection that was accepted now.
-    pub fn new(place: Arc<Place>, displaced: Displaced) -> Self {
+    pub fn new(place: Arc<Place>, displaced: EvictionSignal) -> Self {
         Self { place, displaced, left: None, certificate: None }
     }
 

@@ -94,7 +94,7 @@ impl Places {
 
     /// A place for a new connection, and what tells it to make room. `None`: all are taken by connections
     /// with a credential.
-    pub fn enter(self: &Arc<Self>, client: IpAddr) -> Option<(Place, Displaced)> {
+    pub fn enter(self: &Arc<Self>, client: IpAddr) -> Option<(Place, EvictionSignal)> {
         let mut state = self.lock();
         let id = state.next;
         state.next += 1;
@@ -124,7 +124,10 @@ impl Places {
         self.open.store(state.open(), Ordering::Release);
         drop(state);
         let stage = AtomicU8::new(Stage::Silent as u8);
-        Some((Place { places: self.clone(), address, id, came, stage, for_probes }, Displaced(Some(ended))))
+        Some((
+            Place { places: self.clone(), address, id, came, stage, for_probes },
+            EvictionSignal(Some(ended)),
+        ))
     }
 
     /// Guests of one address.
@@ -297,4 +300,4 @@ impl Drop for Place {
 
 /// Tells a guest that it makes room. `None`: it never will.
 #[derive(Debug)]
-pub struct Displaced(pub(super) Option<oneshot::Receiver<&'static str>>);
+pub struct EvictionSignal(pub(super) Option<oneshot::Receiver<&'static str>>);

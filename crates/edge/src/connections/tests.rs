@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     Lifetime, Place, PlaceRules, Places, Stage,
-    places::{Displaced, HANDSHAKES_MAX, PROBES},
+    places::{EvictionSignal, HANDSHAKES_MAX, PROBES},
 };
 
 fn places(port: &'static str, max: usize, per_address: usize) -> Arc<Places> {
@@ -21,7 +21,7 @@ struct Guest {
 }
 
 impl Guest {
-    fn of((place, displaced): (Place, Displaced), stage: Stage) -> Self {
+    fn of((place, displaced): (Place, EvictionSignal), stage: Stage) -> Self {
         let place = Arc::new(place);
         place.reach(stage);
         Self { lifetime: Lifetime::new(place.clone(), displaced), place }

@@ -7,7 +7,7 @@
 
 use std::cell::{OnceCell, RefCell};
 
-use forebay_engine::{Reported, ReportedNamespaces};
+use forebay_engine::{OwnMetrics, ReportedNamespaces};
 use forebay_types::{Namespace, Reason};
 use metrics::Label;
 
@@ -38,7 +38,7 @@ impl Drop for OfCall {
             return;
         }
         let namespace = self.namespace.get().filter(|name| self.reported.has(name)).cloned();
-        let namespace = namespace.unwrap_or_else(|| Reported::OTHERS.into());
+        let namespace = namespace.unwrap_or_else(|| OwnMetrics::OTHERS.into());
         for (reason, count) in counts {
             report(namespace.clone(), self.method, reason, count);
         }
@@ -71,7 +71,7 @@ pub fn count(reason: Reason) {
         }
     });
     if counted.is_err() {
-        report(Reported::OTHERS.into(), OTHER, reason, 1);
+        report(OwnMetrics::OTHERS.into(), OTHER, reason, 1);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use forebay_engine::{Settled, Settlement};
+use forebay_engine::{Settlement, SettlementResult};
 use forebay_proto::v1::SettleResult;
 use forebay_types::{Reason, Refusal};
 use prost::Message;
@@ -50,7 +50,7 @@ pub fn of_shown(refusal: &Refusal) -> pb::Status {
 
 /// Fields of a refused member's result: the error, and beside it the values for callers without the types of
 /// its details.
-pub struct Refused {
+pub struct RefusalFields {
     /// With its details.
     pub error: Option<pb::Status>,
     /// The reason of the `ErrorInfo`.
@@ -60,8 +60,8 @@ pub struct Refused {
 }
 
 /// The fields of a refused member's result.
-pub fn of_result(refusal: &Refusal) -> Refused {
-    Refused {
+pub fn of_result(refusal: &Refusal) -> RefusalFields {
+    RefusalFields {
         error: Some(of_member(refusal)),
         reason: refusal.reason.as_str().to_owned(),
         retry_after: retry_after(refusal),
@@ -69,11 +69,11 @@ pub fn of_result(refusal: &Refusal) -> Refused {
 }
 
 /// The result of one ack or nack.
-pub fn of_settled(settled: Settled) -> SettleResult {
+pub fn of_settled(settled: SettlementResult) -> SettleResult {
     match settled {
         Ok(Settlement { delay_cut }) => SettleResult { delay_cut, ..SettleResult::default() },
         Err(refusal) => {
-            let Refused { error, reason, retry_after } = of_result(&refusal);
+            let RefusalFields { error, reason, retry_after } = of_result(&refusal);
             SettleResult { error, reason, retry_after, delay_cut: false }
         }
     }

@@ -69,7 +69,7 @@ impl Contents {
 }
 
 /// The same, understood and checked.
-pub struct Parsed {
+pub struct ParsedFiles {
     /// The certificate, those between it and its authority, and its key.
     pub certified: Arc<CertifiedKey>,
     /// The authorities of those at the other end.
@@ -157,7 +157,7 @@ impl Files {
     }
 
     /// Understands and checks it: the key is that of the certificate, which is valid at `now`.
-    pub fn parse(&self, contents: &Contents, now: Timestamp) -> Result<Parsed, TlsError> {
+    pub fn parse(&self, contents: &Contents, now: Timestamp) -> Result<ParsedFiles, TlsError> {
         let chain = self.cert.certificates(&contents.cert)?;
         let unreadable = || self.cert.wrong("holds a certificate that can't be understood");
         let validity = chain.first().and_then(certificate::validity).ok_or_else(unreadable)?;
@@ -180,7 +180,7 @@ impl Files {
         })?;
         let authorities = self.ca.as_ref().zip(contents.ca.as_ref());
         let roots = authorities.map(|(file, pem)| file.roots(pem)).transpose()?;
-        Ok(Parsed { certified: Arc::new(certified), roots: roots.map(Arc::new), ends: validity.ends })
+        Ok(ParsedFiles { certified: Arc::new(certified), roots: roots.map(Arc::new), ends: validity.ends })
     }
 }
 

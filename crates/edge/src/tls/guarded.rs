@@ -30,7 +30,7 @@ impl Usage for () {
 }
 
 /// One connection. `I`: what each of its calls knows of it.
-pub struct Guarded<I, U> {
+pub struct GuardedStream<I, U> {
     /// Its bytes.
     stream: Stream,
     /// Tells when it ends.
@@ -41,7 +41,7 @@ pub struct Guarded<I, U> {
     usage: U,
 }
 
-impl<I, U: Usage> Guarded<I, U> {
+impl<I, U: Usage> GuardedStream<I, U> {
     /// A connection that has begun.
     pub fn new(stream: Stream, lifetime: Lifetime, info: I, usage: U) -> Self {
         Self { stream, lifetime, info, usage }
@@ -55,7 +55,7 @@ impl<I, U: Usage> Guarded<I, U> {
     }
 }
 
-impl<I, U> Connected for Guarded<I, U>
+impl<I, U> Connected for GuardedStream<I, U>
 where
     I: Clone + Send + Sync + 'static,
 {
@@ -66,7 +66,7 @@ where
     }
 }
 
-impl<I: Unpin, U: Usage> AsyncRead for Guarded<I, U> {
+impl<I: Unpin, U: Usage> AsyncRead for GuardedStream<I, U> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -77,7 +77,7 @@ impl<I: Unpin, U: Usage> AsyncRead for Guarded<I, U> {
     }
 }
 
-impl<I: Unpin, U: Usage> AsyncWrite for Guarded<I, U> {
+impl<I: Unpin, U: Usage> AsyncWrite for GuardedStream<I, U> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

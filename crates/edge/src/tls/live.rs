@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use forebay_types::Timestamp;
 use tokio::sync::watch;
 
-use super::files::{Contents, Files, Parsed, TlsError};
+use super::files::{Contents, Files, ParsedFiles, TlsError};
 
 /// Makes the settings of the ports.
-type Build<T> = dyn Fn(&Files, &Parsed, Timestamp) -> Result<T, TlsError> + Send + Sync;
+type Build<T> = dyn Fn(&Files, &ParsedFiles, Timestamp) -> Result<T, TlsError> + Send + Sync;
 
 /// The settings of one or more ports, which follow their files. A handshake takes those that are in use when
 /// it begins. Connections that are open stay open, but for those whose certificates have no authority any
@@ -23,13 +23,13 @@ pub struct Live<T> {
     /// Settings in use.
     current: RwLock<Arc<T>>,
     /// State of the files at the last look.
-    seen: Mutex<Seen>,
+    seen: Mutex<FilesState>,
     /// Changes with the authorities of those at the other end.
     authorities: watch::Sender<()>,
 }
 
 /// State of the files at the last look.
-struct Seen {
+struct FilesState {
     /// The content of which the settings in use were made.
     contents: Contents,
     /// When the certificate in use ends.
@@ -52,7 +52,7 @@ pub enum Look {
 }
 
 /// Ports whose certificates come from files.
-pub trait Watched: Send + Sync {
+pub trait CertificateSource: Send + Sync {
     /// The ports, as metrics name them.
     fn listeners(&self) -> &'static [&'static str];
     /// Reads the files, and takes what they hold into use if it is something else, and sound.
@@ -69,12 +69,12 @@ impl<T> Live<T> {
         files: Files,
         listeners: &'static [&'static str],
         now: Timestamp,
-        build: impl Fn(&Files, &Parsed, Timestamp) -> Result<T, TlsError> + Send + Sync + 'static,
+        build: impl Fn(&Files, &ParsedFiles, Timestamp) -> Result<T, TlsError> + Send + Sync + 'static,
     ) -> Result<Arc<Self>, TlsError> {
         let contents = files.read()?;
         let parsed = files.parse(&contents, now)?;
         let current = RwLock::new(Arc::new(build(&files, &parsed, now)?));
-        let seen = Mutex::new(Seen { contents, ends: parsed.ends, trouble: None });
+        let seen = Mutex::new(FilesState { contents, ends: parsed.ends, trouble: None });
         let (build, authorities) = (Box::new(build), watch::Sender::default());
         Ok(Arc::new(Self { files, listeners, build, current, seen, authorities }))
     }
@@ -89,13 +89,17 @@ impl<T> Live<T> {
         self.authorities.subscribe()
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, FilesState> {
         // A panic while the lock is held leaves valid values.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the files, and makes settings of them if their content is not the one in use.
-    fn changed(&self, seen: &Seen, now: Timestamp) -> Result<Option<(Contents, Timestamp, T)>, TlsError> {
+    fn changed(
+        &self,
+        seen: &FilesState,
+        now: Timestamp,
+    ) -> Result<Option<(Contents, Timestamp, T)>, TlsError> {
         let contents = self.files.read()?;
         if contents == seen.contents {
             return Ok(None);
@@ -105,7 +109,7 @@ impl<T> Live<T> {
     }
 }
 
-impl<T: Send + Sync> Watched for Live<T> {
+impl<T: Send + Sync> CertificateSource for Live<T> {
     fn listeners(&self) -> &'static [&'static str] {
         self.listeners
     }
@@ -118,7 +122,7 @@ impl<T: Send + Sync> Watched for Live<T> {
             Ok(Some((contents, ends, renewed))) => {
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(renewed);
                 let others = !contents.has_authorities_of(&seen.contents);
-                *seen = Seen { contents, ends, trouble: None };
+                *seen = FilesState { contents, ends, trouble: None };
                 if others {
                     self.authorities.send_replace(());
                 }

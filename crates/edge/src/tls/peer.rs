@@ -25,7 +25,7 @@ use tokio_rustls::{
 };
 
 use super::{
-    files::{Files, Parsed, TlsError, provider},
+    files::{Files, ParsedFiles, TlsError, provider},
     live::Live,
     server::{HTTP2, server_config},
     settings::PeerTlsFiles,
@@ -56,7 +56,7 @@ impl PeerTls {
 
     fn build(
         files: &Files,
-        parsed: &Parsed,
+        parsed: &ParsedFiles,
         name: Option<ServerName<'static>>,
         now: Timestamp,
     ) -> Result<Self, TlsError> {
@@ -102,7 +102,7 @@ impl PeerTls {
 
 /// Checks the node's own certificate as another node does, on both sides of a connection.
 fn check_own(
-    parsed: &Parsed,
+    parsed: &ParsedFiles,
     roots: &RootCertStore,
     verifier: &dyn ClientCertVerifier,
     now: Timestamp,

@@ -7,7 +7,7 @@ use tokio::{sync::Notify, task::JoinHandle};
 
 use super::{
     files::{TlsError, time},
-    live::{Live, Look, Watched},
+    live::{CertificateSource, Live, Look},
     peer::PeerTls,
     server::ServerTls,
     settings::TlsSettings,
@@ -85,7 +85,7 @@ impl Certificates {
 
     /// States of the certificates, by port.
     pub fn states(&self) -> Vec<CertificateState> {
-        let of = |live: Arc<dyn Watched>| {
+        let of = |live: Arc<dyn CertificateSource>| {
             let (ends, renewal_failed) = (live.ends(), live.trouble().is_some());
             let state = move |listener: &&'static str| CertificateState { listener, ends, renewal_failed };
             live.listeners().iter().map(state)
@@ -93,15 +93,15 @@ impl Certificates {
         self.all().flat_map(of).collect()
     }
 
-    fn all(&self) -> impl Iterator<Item = Arc<dyn Watched>> {
-        let server = self.server.clone().map(|live| live as Arc<dyn Watched>);
-        let peer = self.peer.clone().map(|live| live as Arc<dyn Watched>);
+    fn all(&self) -> impl Iterator<Item = Arc<dyn CertificateSource>> {
+        let server = self.server.clone().map(|live| live as Arc<dyn CertificateSource>);
+        let peer = self.peer.clone().map(|live| live as Arc<dyn CertificateSource>);
         server.into_iter().chain(peer)
     }
 }
 
 /// When a certificate ends, in words.
-fn ends(live: &dyn Watched, now: Timestamp) -> String {
+fn ends(live: &dyn CertificateSource, now: Timestamp) -> String {
     let (ports, ends) = (live.listeners().join(" and "), live.ends());
     if ends < now {
         return format!("the certificate of {ports} has ended at {}", time(ends));
@@ -118,14 +118,14 @@ fn ends(live: &dyn Watched, now: Timestamp) -> String {
 }
 
 /// Looks at the files from time to time. Ends when it is dropped.
-pub struct Reloading {
+pub struct ReloadTask {
     /// Makes it look at once.
     now: Arc<Notify>,
     /// Looks.
     task: JoinHandle<()>,
 }
 
-impl Reloading {
+impl ReloadTask {
     /// Looks from now on.
     pub fn start(certificates: &Certificates, clock: Arc<dyn Clock>) -> Self {
         let now = Arc::new(Notify::new());
@@ -158,13 +158,13 @@ impl Reloading {
     }
 }
 
-impl Drop for Reloading {
+impl Drop for ReloadTask {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-fn log(look: &Look, live: &dyn Watched) {
+fn log(look: &Look, live: &dyn CertificateSource) {
     let ports = live.listeners().join(" and ");
     match look {
         Look::Same => {}
@@ -181,7 +181,7 @@ fn log(look: &Look, live: &dyn Watched) {
 }
 
 /// Writes to the log that a certificate is about to end, once a day.
-fn warn(live: &dyn Watched, clock: &dyn Clock, warned: &mut Option<Monotonic>) {
+fn warn(live: &dyn CertificateSource, clock: &dyn Clock, warned: &mut Option<Monotonic>) {
     let wall = clock.wall();
     if is_due(live.ends().since(wall), clock.monotonic(), warned) {
         tracing::warn!("{}", ends(live, wall));

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::{
 };
 
 use super::{
-    files::{Files, Parsed, TlsError, provider},
+    files::{Files, ParsedFiles, TlsError, provider},
     live::Live,
     settings::{ClientAuth, ServerTlsFiles},
 };
@@ -43,7 +43,7 @@ impl ServerTls {
         Live::load(files, &["grpc", "http"], now, move |files, parsed, _| Self::build(files, parsed, auth))
     }
 
-    fn build(files: &Files, parsed: &Parsed, auth: ClientAuth) -> Result<Self, TlsError> {
+    fn build(files: &Files, parsed: &ParsedFiles, auth: ClientAuth) -> Result<Self, TlsError> {
         let verifier = match (auth, &parsed.roots, &files.ca) {
             (ClientAuth::Off, ..) | (_, None, _) | (.., None) => None,
             (_, Some(roots), Some(file)) => {
@@ -66,7 +66,7 @@ impl ServerTls {
 /// check whether their certificate is still valid, and has an authority that is still configured.
 pub fn server_config(
     files: &Files,
-    parsed: &Parsed,
+    parsed: &ParsedFiles,
     verifier: Option<Arc<dyn ClientCertVerifier>>,
     protocol: &[u8],
 ) -> Result<ServerConfig, TlsError> {

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, path::Path, sync::Arc};
 
-use forebay_testkit::certificates::{Authority, Issued};
+use forebay_testkit::certificates::{Authority, IssuedCertificate};
 use forebay_types::Timestamp;
 use tokio::net::TcpStream;
 use tokio_rustls::{
@@ -25,7 +25,7 @@ pub const NOW_SECONDS: u64 = 1_790_000_000;
 pub const NOW: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
 
 /// Writes a certificate of a server, and names its files.
-pub fn server_files(folder: &Path, issued: &Issued) -> ServerTlsFiles {
+pub fn server_files(folder: &Path, issued: &IssuedCertificate) -> ServerTlsFiles {
     let [cert, key] = issued.write(folder, "server");
     ServerTlsFiles { cert, key, client_ca: None, client_auth: ClientAuth::Off }
 }
@@ -34,7 +34,7 @@ pub fn server_files(folder: &Path, issued: &Issued) -> ServerTlsFiles {
 pub async fn connect(
     address: SocketAddr,
     authority: &Authority,
-    shown: Option<&Issued>,
+    shown: Option<&IssuedCertificate>,
 ) -> io::Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("localhost").unwrap();
@@ -42,7 +42,7 @@ pub async fn connect(
 }
 
 /// The settings of such a client.
-pub fn client(authority: &Authority, shown: Option<&Issued>) -> Arc<ClientConfig> {
+pub fn client(authority: &Authority, shown: Option<&IssuedCertificate>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap()).unwrap();
     let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();

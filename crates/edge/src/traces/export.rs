@@ -28,14 +28,14 @@ const PAUSE_WHILE_DOWN: Duration = Duration::from_secs(1);
 /// How long the collector may take.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 /// The task that sends spans.
-pub struct Exporting {
+pub struct ExportTask {
     /// Asks it to send what is left.
     stop: oneshot::Sender<()>,
     /// Ends once it has.
     task: JoinHandle<()>,
 }
 
-impl Exporting {
+impl ExportTask {
     /// Sends the spans of a queue through a channel.
     pub fn start(
         spans: mpsc::Receiver<SpanData>,

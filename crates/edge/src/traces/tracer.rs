@@ -20,7 +20,7 @@ use super::{
     call_span::{CallSpan, Outcome, System},
     context,
     dial::{self, TracesError},
-    export::Exporting,
+    export::ExportTask,
     queue::Queue,
     settings::TraceSettings,
 };
@@ -32,7 +32,7 @@ const OTHER: &str = "_OTHER";
 
 /// Marks a call that has its span already, or was chosen to have none.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen;
+pub struct SpanMarker;
 
 /// Begins the spans of calls.
 #[derive(Debug, Clone)]
@@ -40,10 +40,10 @@ pub struct Traces(SdkTracer);
 
 impl Traces {
     /// Begins to send spans to a collector, in the name of a node.
-    pub fn start(settings: &TraceSettings, node: &str) -> Result<(Self, Exporting), TracesError> {
+    pub fn start(settings: &TraceSettings, node: &str) -> Result<(Self, ExportTask), TracesError> {
         let channel = dial::channel(settings)?;
         let (traces, spans, sender) = Self::new(settings.ratio, node);
-        Ok((traces, Exporting::start(spans, channel, settings.headers.clone(), sender)))
+        Ok((traces, ExportTask::start(spans, channel, settings.headers.clone(), sender)))
     }
 
     /// The same, where spans that have ended come out of a queue, and what their sender says of itself.

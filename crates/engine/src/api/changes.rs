@@ -46,4 +46,4 @@ pub struct ItemUpdate {
 
 /// The answer to one member of a change: the state in which the item was when it was cancelled, or the one in
 /// which it is after an update.
-pub type Changed = Result<ItemState, Refusal>;
+pub type ChangeResult = Result<ItemState, Refusal>;

@@ -43,7 +43,7 @@ impl ConsumersCall {
 
 /// Consumers, as this node knows them.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct ConsumersSeen {
+pub struct ConsumersSnapshot {
     /// By namespace and name.
     pub consumers: Vec<ConsumerFigures>,
     /// Behind this one there are more that were not asked for. `None`: there are none.

@@ -36,7 +36,7 @@ pub struct Demand {
 
 /// One item that is handed out.
 #[derive(Debug, Clone)]
-pub struct Delivered {
+pub struct DeliveredItem {
     /// The item.
     pub id: ItemId,
     /// Names this delivery; `None` for an at-most-once item.

@@ -63,7 +63,7 @@ pub struct NewItem {
 
 /// An item that is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Enqueued {
+pub struct EnqueueOutcome {
     /// Its id, or that of the item that was there before.
     pub id: ItemId,
     /// It was there before.
@@ -72,7 +72,7 @@ pub struct Enqueued {
     pub first_at: Option<Timestamp>,
 }
 
-impl Enqueued {
+impl EnqueueOutcome {
     /// A new item.
     pub const fn new(id: ItemId) -> Self {
         Self { id, duplicate: false, first_at: None }

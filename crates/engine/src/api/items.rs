@@ -3,7 +3,7 @@
 use forebay_store::{OperationKind, StoredItem};
 use forebay_types::{
     ItemAttributes, ItemId, ShardId, Timestamp, TopicName,
-    filter::{Field, Held},
+    filter::{Field, FieldValue},
 };
 
 use super::{filter_fields, operations::held};
@@ -67,7 +67,7 @@ pub struct ItemPosition {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ItemsPage {
     /// In order.
-    pub items: Vec<ItemSeen>,
+    pub items: Vec<ItemSnapshot>,
     /// All up to this position are listed. `None`: there are no more.
     pub through: Option<ItemPosition>,
     /// The shards that were looked at.
@@ -78,7 +78,7 @@ pub struct ItemsPage {
 
 /// An item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ItemSeen {
+pub struct ItemSnapshot {
     /// Its id.
     pub id: ItemId,
     /// Its place in the list.
@@ -86,12 +86,12 @@ pub struct ItemSeen {
     /// The item as it is stored.
     pub stored: StoredItem,
     /// Its lease, if it is leased.
-    pub lease: Option<LeaseSeen>,
+    pub lease: Option<LeaseSnapshot>,
 }
 
 /// A lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseSeen {
+pub struct LeaseSnapshot {
     /// The consumer that has the item. May be empty.
     pub consumer: String,
     /// When the delivery began.
@@ -106,11 +106,11 @@ pub struct LeaseSeen {
     pub attributes: ItemAttributes,
 }
 
-impl LeaseSeen {
+impl LeaseSnapshot {
     /// Its value in a field of a filter.
-    pub(crate) fn held(&self, field: &str, now: Timestamp) -> Held<'_> {
+    pub(crate) fn held(&self, field: &str, now: Timestamp) -> FieldValue<'_> {
         match field {
-            "consumer" => Held::Text((&self.consumer).into()),
+            "consumer" => FieldValue::Text((&self.consumer).into()),
             field => held(field, now, &self.attributes, self.priority),
         }
     }
@@ -118,9 +118,9 @@ impl LeaseSeen {
 
 /// An item that was looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ItemFound {
+pub enum ItemLookup {
     /// This one.
-    Item(Box<ItemSeen>),
+    Item(Box<ItemSnapshot>),
     /// The shard does not have it.
     Gone,
     /// This node does not own the shard, or could not look.

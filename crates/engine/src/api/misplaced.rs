@@ -5,23 +5,23 @@ use tokio::sync::oneshot;
 
 /// Where the members of a call belong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Placed {
+pub struct MemberPlaces {
     /// The rank of the first item of an enqueue; those of the others follow it one by one.
     pub first_rank: i64,
     /// The members that are for other nodes.
-    pub misplaced: Vec<Misplaced>,
+    pub misplaced: Vec<MisplacedMember>,
 }
 
 /// A member of a call whose shard another node owns. Nothing of it has happened here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misplaced {
+pub struct MisplacedMember {
     /// Its place in the call.
     pub index: usize,
     /// The shard, and who owns it.
     pub elsewhere: Elsewhere,
 }
 
-impl Misplaced {
+impl MisplacedMember {
     /// The member, if that is why it is refused.
     pub(crate) fn of(index: usize, refusal: &Refusal) -> Option<Self> {
         refusal.elsewhere.clone().map(|elsewhere| Self { index, elsewhere })
@@ -31,4 +31,4 @@ impl Misplaced {
 /// Is told where the members of a call belong as soon as that is known, while some of them may still wait for
 /// their commit. Each misplaced one is refused in the call's answer too. Dropped if the call is refused as a
 /// whole.
-pub type Notice = oneshot::Sender<Placed>;
+pub type Notice = oneshot::Sender<MemberPlaces>;

@@ -31,38 +31,41 @@ mod topics;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
 pub use answer_by::AnswerBy;
-pub use changes::{ChangeCall, Changed, ItemChange, ItemUpdate};
+pub use changes::{ChangeCall, ChangeResult, ItemChange, ItemUpdate};
 pub use commit_watch::{CommitWatch, SeenCommit};
-pub use consumers::{CallerFrom, ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSeen};
+pub use consumers::{CallerFrom, ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSnapshot};
 pub(crate) use content::content_of;
 pub use dead_groups::{DeadGroup, DeadGroups, DeadGroupsCall};
-pub use dequeue::{Delivered, Demand, DequeueCall};
+pub use dequeue::{DeliveredItem, Demand, DequeueCall};
 pub use duty::Duty;
-pub use enqueue::{Avoid, EnqueueCall, Enqueued, NewItem};
+pub use enqueue::{Avoid, EnqueueCall, EnqueueOutcome, NewItem};
 pub use explain::{BehindCall, Standing};
-pub use items::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen, list_fields};
+pub use items::{
+    ItemLookup, ItemPosition, ItemSnapshot, ItemState, ItemsCall, ItemsPage, LeaseSnapshot, list_fields,
+};
 pub use latencies::{Histogram, Latencies};
-pub use misplaced::{Misplaced, Notice, Placed};
+pub use misplaced::{MemberPlaces, MisplacedMember, Notice};
 pub(crate) use operations::{Facts, OperationItems, takes_unreadable};
-pub use operations::{ItemCount, OperationsSeen, Ordered, filter_fields};
+pub use operations::{ItemCount, OperationsSnapshot, OrderResult, filter_fields};
 pub use peers::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers, RememberedKey};
 pub use reach::Reach;
-pub use reported::{Reported, ReportedNamespaces, ReportedTopics};
+pub use reported::{OwnMetrics, ReportedNamespaces, ReportedTopics};
 pub use settings::{Settings, TOPIC_BYTES};
-pub use settings_table::Wanted;
-pub(crate) use settings_table::{SettingsTable, Versioned};
-pub use settle::{ExtendOf, Extended, NackAction, NackOf, Settled, Settlement};
+pub use settings_table::DesiredSettings;
+pub(crate) use settings_table::{SettingsTable, VersionedSettings};
+pub use settle::{ExtendOf, ExtensionResult, NackAction, NackOf, Settlement, SettlementResult};
 pub use setup::Setup;
 pub(crate) use shard_set::ByIntake;
 pub use shard_set::{Intake, ListedShard};
 pub use sight::ShardSight;
 pub use status::{
-    BreakerPhase, MissingHome, Served, ShardState, ShardStatus, Status, SweepStatus, TopicStatus, TurnStatus,
+    BreakerPhase, MissingHome, ShardCounts, ShardState, ShardStatus, Status, SweepStatus, TopicStatus,
+    TurnStatus,
 };
-pub(crate) use tasks::Supervised;
+pub(crate) use tasks::TaskSupervisor;
 pub use tasks::{Task, TaskName, Tasks};
 pub use topics::{
-    Counted, MemorySlice, PriorityCount, Rates, ShardFigures, TopicDetails, TopicFigures, TopicScope,
+    LifetimeCounts, MemorySlice, PriorityCount, Rates, ShardFigures, TopicDetails, TopicFigures, TopicScope,
     TopicsCall, TopicsPage,
 };
 

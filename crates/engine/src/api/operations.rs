@@ -3,17 +3,17 @@
 use forebay_store::{OperationKind, OperationPart, OperationRow};
 use forebay_types::{
     ItemAttributes, ItemId, Refusal, Seq, ShardId, Timestamp,
-    filter::{Field, Filter, Held, Kind},
+    filter::{Field, FieldValue, Filter, Kind},
 };
 
 use super::reason;
 
 /// The answer of one shard to an order.
-pub type Ordered = (ShardId, Result<OperationRow, Refusal>);
+pub type OrderResult = (ShardId, Result<OperationRow, Refusal>);
 
 /// Parts of operations, in the shards of this node that were looked at.
 #[derive(Debug, Clone, Default)]
-pub struct OperationsSeen {
+pub struct OperationsSnapshot {
     /// One of each shard and operation.
     pub parts: Vec<OperationPart>,
     /// The shards that were looked at.
@@ -92,12 +92,12 @@ pub(crate) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     /// Its value in a field of a filter.
-    pub fn held(&self, field: &str, now: Timestamp) -> Held<'a> {
+    pub fn held(&self, field: &str, now: Timestamp) -> FieldValue<'a> {
         match field {
-            "item" => Held::Text(self.id.to_string().into()),
-            "reason" => self.death.map_or(Held::Nothing, |(_, reason)| Held::Text(reason.into())),
-            "group" => self.death.map_or(Held::Nothing, |(cause, reason)| {
-                Held::Text(reason::fingerprint(&reason::of_death(cause, reason)).into())
+            "item" => FieldValue::Text(self.id.to_string().into()),
+            "reason" => self.death.map_or(FieldValue::Nothing, |(_, reason)| FieldValue::Text(reason.into())),
+            "group" => self.death.map_or(FieldValue::Nothing, |(cause, reason)| {
+                FieldValue::Text(reason::fingerprint(&reason::of_death(cause, reason)).into())
             }),
             field => held(field, now, self.attributes, self.priority),
         }
@@ -105,12 +105,17 @@ impl<'a> Facts<'a> {
 }
 
 /// The value of an item in a field that the filter of each state has.
-pub(super) fn held(field: &str, now: Timestamp, attributes: &ItemAttributes, priority: i32) -> Held<'static> {
+pub(super) fn held(
+    field: &str,
+    now: Timestamp,
+    attributes: &ItemAttributes,
+    priority: i32,
+) -> FieldValue<'static> {
     match field {
-        "age" => Held::Number((now.as_micros() - attributes.enqueued_at.as_micros()).max(0)),
-        "priority" => Held::Number(priority.into()),
-        "attempt" => Held::Number(attributes.deliveries.into()),
-        "redrives" => Held::Number(attributes.redrives.into()),
-        _ => Held::Nothing,
+        "age" => FieldValue::Number((now.as_micros() - attributes.enqueued_at.as_micros()).max(0)),
+        "priority" => FieldValue::Number(priority.into()),
+        "attempt" => FieldValue::Number(attributes.deliveries.into()),
+        "redrives" => FieldValue::Number(attributes.redrives.into()),
+        _ => FieldValue::Nothing,
     }
 }

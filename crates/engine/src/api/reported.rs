@@ -46,14 +46,14 @@ fn begins_with(texts: [&str; 3], mut prefix: &str) -> bool {
 
 /// Whether a namespace and a topic have metrics of their own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reported {
+pub struct OwnMetrics {
     /// The namespace has.
     pub namespace: bool,
     /// The topic has.
     pub topic: bool,
 }
 
-impl Reported {
+impl OwnMetrics {
     /// Namespaces that have metrics of their own: the first ones that a node sees.
     pub const NAMESPACES_MAX: usize = 200;
     /// The name that stands for all others. No namespace has it.

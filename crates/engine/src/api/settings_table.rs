@@ -6,7 +6,7 @@ use forebay_types::{Namespace, Policy, Topic, TopicName, TopicSettings};
 
 /// The policy and the settings of a topic or a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wanted {
+pub struct DesiredSettings {
     /// Its pauses.
     pub policy: Policy,
     /// Its own settings.
@@ -17,7 +17,7 @@ pub struct Wanted {
 
 /// Settings with their version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Versioned {
+pub(crate) struct VersionedSettings {
     /// The settings.
     pub settings: TopicSettings,
     /// Their version.
@@ -28,14 +28,14 @@ pub(crate) struct Versioned {
 #[derive(Debug, Default)]
 pub(crate) struct SettingsTable {
     /// The settings of topics.
-    topics: HashMap<TopicName, Versioned>,
+    topics: HashMap<TopicName, VersionedSettings>,
     /// The settings of namespaces.
-    namespaces: HashMap<Namespace, Versioned>,
+    namespaces: HashMap<Namespace, VersionedSettings>,
 }
 
 impl SettingsTable {
     /// The own settings of a topic; with an empty topic, of the namespace itself.
-    pub fn own(&self, name: &TopicName) -> Versioned {
+    pub fn own(&self, name: &TopicName) -> VersionedSettings {
         let found = match name.topic.is_empty() {
             true => self.namespaces.get(&name.namespace),
             false => self.topics.get(name),
@@ -44,7 +44,7 @@ impl SettingsTable {
     }
 
     /// This is set from now on. Returns what was set before, if anything was.
-    pub fn replace(&mut self, name: &TopicName, new: Versioned) -> Option<Versioned> {
+    pub fn replace(&mut self, name: &TopicName, new: VersionedSettings) -> Option<VersionedSettings> {
         match (name.topic.is_empty(), new.settings.is_nothing()) {
             (true, true) => self.namespaces.remove(&name.namespace),
             (true, false) => self.namespaces.insert(name.namespace.clone(), new),
@@ -89,9 +89,9 @@ impl SettingsTable {
 mod tests {
     use super::*;
 
-    fn attempts(number: u32) -> Versioned {
+    fn attempts(number: u32) -> VersionedSettings {
         let settings = TopicSettings { default_max_attempts: Some(number), ..TopicSettings::default() };
-        Versioned { settings, version: u64::from(number) }
+        VersionedSettings { settings, version: u64::from(number) }
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(table.of_topic(&TopicName::new("ns", "u")).default_max_attempts, Some(2));
         assert_eq!(table.of_topic(&TopicName::new("other", "t")), TopicSettings::default());
         assert_eq!((table.own(&name), table.own(&namespace)), (attempts(3), attempts(2)));
-        assert_eq!(table.replace(&name, Versioned::default()), Some(attempts(3)));
+        assert_eq!(table.replace(&name, VersionedSettings::default()), Some(attempts(3)));
         assert_eq!((counts(&table), table.names().len()), (Some(2), 1));
     }
 
@@ -116,7 +116,7 @@ mod tests {
         let window = Some(Duration::from_secs(5));
         let settings = TopicSettings { dedupe_window: window, ..TopicSettings::default() };
         let mut table = SettingsTable::default();
-        table.replace(&TopicName::new("ns", ""), Versioned { settings, version: 1 });
+        table.replace(&TopicName::new("ns", ""), VersionedSettings { settings, version: 1 });
         assert_eq!(table.dedupe_window(&"ns".into()), window);
         assert_eq!(table.dedupe_window(&"other".into()), None);
     }

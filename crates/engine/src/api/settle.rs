@@ -45,6 +45,6 @@ pub struct Settlement {
 }
 
 /// The answer to one member of an ack or nack call.
-pub type Settled = Result<Settlement, Refusal>;
+pub type SettlementResult = Result<Settlement, Refusal>;
 /// The answer to one member of an extension call: when the lease ends now.
-pub type Extended = Result<Timestamp, Refusal>;
+pub type ExtensionResult = Result<Timestamp, Refusal>;

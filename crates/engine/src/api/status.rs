@@ -75,7 +75,7 @@ impl TurnStatus {
 
 /// How many of its shards a node serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Served {
+pub struct ShardCounts {
     /// Shards that it owns.
     pub owned: usize,
     /// Shards that it has not looked at yet.

@@ -53,14 +53,14 @@ impl Tasks for () {
 }
 
 /// Runs tasks elsewhere, and tells of one that panics: the engine cannot go on without it.
-pub(crate) struct Supervised {
+pub(crate) struct TaskSupervisor {
     /// Where they run.
     tasks: Arc<dyn Tasks>,
     /// Receives what the first panic said.
     failed: Arc<watch::Sender<Option<String>>>,
 }
 
-impl Supervised {
+impl TaskSupervisor {
     /// Runs tasks there. Returns also where the first panic is told.
     pub fn new(tasks: Arc<dyn Tasks>) -> (Self, watch::Receiver<Option<String>>) {
         let (failed, receiver) = watch::channel(None);
@@ -68,7 +68,7 @@ impl Supervised {
     }
 }
 
-impl Tasks for Supervised {
+impl Tasks for TaskSupervisor {
     fn start(&self, name: TaskName, mut task: Task) -> AbortHandle {
         let failed = self.failed.clone();
         let supervised = async move {

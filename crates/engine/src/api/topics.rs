@@ -9,7 +9,7 @@ use std::{
 use forebay_store::TopicTally;
 use forebay_types::{Namespace, ShardId, Timestamp, TopicName};
 
-use super::{Latencies, Reported};
+use super::{Latencies, OwnMetrics};
 
 /// A page of topics is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +134,7 @@ pub struct TopicFigures {
     /// Dequeue calls that wait for it.
     pub waiting: usize,
     /// The counts of its items. `None`: nothing was counted.
-    pub counted: Option<Counted>,
+    pub counted: Option<LifetimeCounts>,
     /// How much happens in it.
     pub rates: Rates,
     /// How long items waited lately, and deliveries lasted. `None`: nothing was delivered or acked, or there
@@ -148,12 +148,12 @@ pub struct TopicFigures {
     /// have metrics of their own.
     pub paused: [bool; 2],
     /// Whether it has metrics of its own.
-    pub reported: Reported,
+    pub reported: OwnMetrics,
 }
 
 /// The counts of a topic's items so far, by what became of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counted {
+pub struct LifetimeCounts {
     /// Since when it is counted, in the shard where that is longest.
     pub since: Timestamp,
     /// Items enqueued.
@@ -172,7 +172,7 @@ pub struct Counted {
     pub removed: u64,
 }
 
-impl Counted {
+impl LifetimeCounts {
     /// The counts of a shard for a topic that has so many open deliveries.
     pub(crate) fn of(TopicTally { since, tally }: TopicTally, leased: u64) -> Self {
         let count = |count: i64| u64::try_from(count).unwrap_or(0);
@@ -189,7 +189,7 @@ impl Counted {
     }
 }
 
-impl AddAssign for Counted {
+impl AddAssign for LifetimeCounts {
     fn add_assign(&mut self, other: Self) {
         self.since = self.since.min(other.since);
         self.enqueued += other.enqueued;

@@ -4,7 +4,7 @@ use forebay_types::{Namespace, Receipt};
 
 use super::settle::{self, Member};
 use crate::{
-    api::{Notice, Settled},
+    api::{Notice, SettlementResult},
     core::Core,
     messages::reply::Reply,
     shard::work::SettleKind,
@@ -16,7 +16,7 @@ pub(crate) fn serve(
     namespace: Namespace,
     acks: Vec<Receipt>,
     notice: Option<Notice>,
-    reply: Reply<Vec<Settled>>,
+    reply: Reply<Vec<SettlementResult>>,
 ) {
     let members = acks.into_iter().map(|receipt| Member { receipt, kind: SettleKind::Ack });
     settle::begin(core, namespace, members.collect(), notice, reply);

@@ -3,7 +3,7 @@
 use forebay_types::{Reason, Refusal};
 
 use crate::{
-    api::{ChangeCall, Changed},
+    api::{ChangeCall, ChangeResult},
     core::{Core, refusals::draining},
     index::ShardIndex,
     messages::reply::Reply,
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Serves the call.
-pub(crate) fn serve(core: &mut Core, call: ChangeCall, reply: Reply<Vec<Changed>>) {
+pub(crate) fn serve(core: &mut Core, call: ChangeCall, reply: Reply<Vec<ChangeResult>>) {
     if core.stopping.is_stopping() || call.items.is_empty() {
         let answer = if call.items.is_empty() { Ok(Vec::new()) } else { Err(draining()) };
         // Without a listener nobody is interested.
@@ -54,7 +54,7 @@ pub(crate) fn read(core: &mut Core, index: ShardIndex, read: u64, items: Option<
 
 /// A change can't be made, or shall not. Nothing is written for this answer, so it is given only while no
 /// other node can own the shard.
-pub(crate) fn not_changed(core: &mut Core, index: ShardIndex, request: &ChangeRequest, told: Changed) {
+pub(crate) fn not_changed(core: &mut Core, index: ShardIndex, request: &ChangeRequest, told: ChangeResult) {
     let at = core.time.monotonic();
     let trusted = core.slots.owned(index).is_some_and(|shard| shard.is_trusted(at));
     let told = if trusted || on(Bug::LeaseLostUntrusted) { told } else { Err(core.slots[index].refusal()) };

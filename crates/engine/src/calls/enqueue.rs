@@ -7,7 +7,7 @@ use forebay_types::{ItemAttributes, Namespace, Refusal, Schedule, ShardId, Side,
 
 use super::dedupe;
 use crate::{
-    api::{Avoid, EnqueueCall, Enqueued, Misplaced, NewItem, Notice, Placed, RETRY_AFTER},
+    api::{Avoid, EnqueueCall, EnqueueOutcome, MemberPlaces, MisplacedMember, NewItem, Notice, RETRY_AFTER},
     core::{
         Core,
         refusals::{draining, no_shard, paused},
@@ -52,7 +52,7 @@ pub(crate) fn serve(
     content: Option<[u8; 16]>,
     charge: Charge,
     notice: Option<Notice>,
-    reply: Reply<Vec<Result<Enqueued, Refusal>>>,
+    reply: Reply<Vec<Result<EnqueueOutcome, Refusal>>>,
 ) {
     if core.stopping.is_stopping() {
         reply.send(Err(draining()));
@@ -102,8 +102,9 @@ pub(crate) fn serve(
     let at = core.time.monotonic();
     core.calls.begin_enqueue(id, count, charge, reply, at);
     if let Some(notice) = notice {
-        let misplaced = refused.iter().filter_map(|(index, refusal)| Misplaced::of(*index, refusal));
-        let placed = Placed { first_rank: first_rank.unwrap_or_default(), misplaced: misplaced.collect() };
+        let misplaced = refused.iter().filter_map(|(index, refusal)| MisplacedMember::of(*index, refusal));
+        let placed =
+            MemberPlaces { first_rank: first_rank.unwrap_or_default(), misplaced: misplaced.collect() };
         // Without a listener nobody is interested.
         let _ = notice.send(placed);
     }

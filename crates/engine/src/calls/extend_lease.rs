@@ -4,7 +4,7 @@ use forebay_types::Namespace;
 
 use super::settle::{self, Member};
 use crate::{
-    api::{ExtendOf, Extended, Notice},
+    api::{ExtendOf, ExtensionResult, Notice},
     core::Core,
     messages::reply::Reply,
     shard::work::SettleKind,
@@ -16,7 +16,7 @@ pub(crate) fn serve(
     namespace: Namespace,
     extensions: Vec<ExtendOf>,
     notice: Option<Notice>,
-    reply: Reply<Vec<Extended>>,
+    reply: Reply<Vec<ExtensionResult>>,
 ) {
     let id = core.ids.next();
     if extensions.is_empty() {

@@ -3,7 +3,7 @@
 use forebay_types::{Namespace, ShardId};
 
 use crate::{
-    api::Counted,
+    api::LifetimeCounts,
     core::Core,
     index::ShardIndex,
     messages::{look::ForgottenQuestion, reply::Reply},
@@ -13,7 +13,7 @@ use crate::{
 pub(crate) fn look(
     core: &Core,
     question: &ForgottenQuestion,
-    reply: Reply<Option<Vec<(Namespace, Counted)>>>,
+    reply: Reply<Option<Vec<(Namespace, LifetimeCounts)>>>,
 ) {
     let ForgottenQuestion { shard, term, from, through, most, .. } = question;
     let slot = &core.slots[*shard];

@@ -5,29 +5,29 @@ use forebay_store::LeaseEntry;
 use forebay_types::{Seq, Timestamp, TopicName};
 
 use crate::{
-    api::{ConsumersCall, LeaseSeen},
+    api::{ConsumersCall, LeaseSnapshot},
     core::Core,
     messages::{
-        look::{KnownConsumers, LeaseQuestion, LeasesSeen, WhichLeases},
+        look::{KnownConsumers, LeaseQuestion, LeasesSnapshot, WhichLeases},
         reply::Reply,
     },
     shard::OwnedShard,
 };
 
 /// A slice of the open deliveries.
-pub(crate) fn serve(core: &Core, question: &LeaseQuestion, reply: Reply<Option<LeasesSeen>>) {
+pub(crate) fn serve(core: &Core, question: &LeaseQuestion, reply: Reply<Option<LeasesSnapshot>>) {
     let LeaseQuestion { shard, term, which, .. } = question;
     let slot = &core.slots[*shard];
     let owned = slot.owned().filter(|shard| slot.term == *term && shard.is_trusted(core.time.monotonic()));
     reply.send(Ok(owned.map(|shard| look(shard, which))));
 }
 
-fn look(shard: &OwnedShard, which: &WhichLeases) -> LeasesSeen {
+fn look(shard: &OwnedShard, which: &WhichLeases) -> LeasesSnapshot {
     match which {
         WhichLeases::Of(seq) => {
             let lease = shard.lease_of(*seq);
             let leases = lease.map(|lease| seen(lease.deadline, &lease)).into_iter().collect();
-            LeasesSeen { leases, looked_at: 1, ..LeasesSeen::default() }
+            LeasesSnapshot { leases, looked_at: 1, ..LeasesSnapshot::default() }
         }
         WhichLeases::OfTopic { topic, after, most } => behind(shard, *after, *most, |end, entry, found| {
             if entry.topic == *topic {
@@ -49,9 +49,9 @@ fn behind(
     shard: &OwnedShard,
     after: (Timestamp, Seq),
     most: usize,
-    look: impl Fn(Timestamp, &LeaseEntry, &mut LeasesSeen),
-) -> LeasesSeen {
-    let mut found = LeasesSeen::default();
+    look: impl Fn(Timestamp, &LeaseEntry, &mut LeasesSnapshot),
+) -> LeasesSnapshot {
+    let mut found = LeasesSnapshot::default();
     for (end, entry) in shard.leases_behind(after).take(most) {
         found.looked_at += 1;
         found.through = Some((end, entry.seq));
@@ -67,9 +67,9 @@ pub(crate) fn consumers(core: &Core, call: &ConsumersCall, reply: Reply<KnownCon
     reply.send(Ok(KnownConsumers { consumers, cut }));
 }
 
-fn seen(ends_at: Timestamp, entry: &LeaseEntry) -> (Seq, LeaseSeen) {
+fn seen(ends_at: Timestamp, entry: &LeaseEntry) -> (Seq, LeaseSnapshot) {
     let LeaseEntry { leased_at, priority, attributes, .. } = *entry;
     let (consumer, delivery) = (entry.consumer.clone(), entry.delivery());
-    let lease = LeaseSeen { consumer, leased_at, ends_at, delivery, priority, attributes };
+    let lease = LeaseSnapshot { consumer, leased_at, ends_at, delivery, priority, attributes };
     (entry.seq, lease)
 }

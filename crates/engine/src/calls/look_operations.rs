@@ -6,7 +6,7 @@ use forebay_store::{
 };
 use forebay_types::{Namespace, Seq, ShardId, Timestamp};
 
-use crate::{api::OperationsSeen, core::Core, messages::reply::Reply};
+use crate::{api::OperationsSnapshot, core::Core, messages::reply::Reply};
 
 /// The parts of one operation, or of all of a tenant. Without a tenant those whose home is here, so that
 /// somebody sees to the other shards.
@@ -14,10 +14,10 @@ pub(crate) fn serve(
     core: &Core,
     namespace: Option<&Namespace>,
     id: Option<OperationId>,
-    reply: Reply<OperationsSeen>,
+    reply: Reply<OperationsSnapshot>,
 ) {
     let at = core.time.monotonic();
-    let mut seen = OperationsSeen::default();
+    let mut seen = OperationsSnapshot::default();
     for (_, slot) in core.slots.entries() {
         let Some(shard) = slot.owned().filter(|shard| shard.is_trusted(at)) else { continue };
         seen.shards.push(slot.id);

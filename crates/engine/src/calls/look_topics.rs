@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use forebay_types::{Monotonic, ShardId, Side, Timestamp, TopicName};
 
 use crate::{
-    api::{Counted, Rates, ShardFigures, TopicFigures},
+    api::{LifetimeCounts, Rates, ShardFigures, TopicFigures},
     clock::Moment,
     core::{Core, slot::Slot, topics::TopicPart},
     dispatch::head::head,
     index::ShardIndex,
     messages::{
-        look::{OutQuestion, PartSeen, ShardLook, TopicSeen, TopicsSeen, TopicsSlice},
+        look::{OutQuestion, PartSnapshot, ShardLook, TopicSnapshot, TopicsSlice, TopicsSnapshot},
         reply::Reply,
     },
     shard::{LastTimes, OwnedShard, TopicTotals},
@@ -41,7 +41,7 @@ pub(crate) fn shards(core: &Core, reply: Reply<Vec<ShardLook>>) {
 }
 
 /// A slice of the topics.
-pub(crate) fn topics(core: &mut Core, slice: TopicsSlice, reply: Reply<TopicsSeen>) {
+pub(crate) fn topics(core: &mut Core, slice: TopicsSlice, reply: Reply<TopicsSnapshot>) {
     let TopicsSlice { scope, from, most, .. } = slice;
     let moment = core.time.moment();
     let inside = |name: &&TopicName| scope.namespace.is_none() || scope.contains(name);
@@ -53,7 +53,7 @@ pub(crate) fn topics(core: &mut Core, slice: TopicsSlice, reply: Reply<TopicsSee
     let mut shards = BTreeMap::new();
     let topics = names.map(|name| topic(core, name, moment, &mut shards, &mut doubtful)).collect();
     let doubtful = doubtful.into_iter().collect();
-    reply.send(Ok(TopicsSeen { topics, shards, through, looked_at, doubtful }));
+    reply.send(Ok(TopicsSnapshot { topics, shards, through, looked_at, doubtful }));
 }
 
 /// A topic. What it has in each shard is added to `shards`.
@@ -63,7 +63,7 @@ fn topic(
     moment: Moment,
     shards: &mut BTreeMap<ShardId, ShardFigures>,
     doubtful: &mut BTreeSet<ShardId>,
-) -> TopicSeen {
+) -> TopicSnapshot {
     let waiting = core.topics.waiting_count(&name);
     let (mut sum, mut oldest, mut parts) = (TopicTotals::default(), None, Vec::new());
     let (mut counted, mut rates, mut has_tallies) = (None, Rates::default(), true);
@@ -87,7 +87,7 @@ fn topic(
         let oldest_ready_at = head.map(Timestamp::from_micros);
         *shards.entry(shard).or_default() +=
             ShardFigures { ready, leased, scheduled, dead, oldest_ready_at, rates: flow.rates };
-        parts.push(PartSeen { shard, topic: part.topic, scheduled, ready: ready + leased, dead });
+        parts.push(PartSnapshot { shard, topic: part.topic, scheduled, ready: ready + leased, dead });
     }
     let TopicTotals { ready, leased, scheduled, dead } = sum;
     let oldest_ready_at = oldest.map(Timestamp::from_micros);
@@ -114,11 +114,11 @@ fn topic(
         paused,
         reported,
     };
-    TopicSeen { figures, parts }
+    TopicSnapshot { figures, parts }
 }
 
 /// Adds what another shard has counted.
-fn add_counted(sum: Option<Counted>, more: Option<Counted>) -> Option<Counted> {
+fn add_counted(sum: Option<LifetimeCounts>, more: Option<LifetimeCounts>) -> Option<LifetimeCounts> {
     match (sum, more) {
         (Some(mut sum), Some(more)) => {
             sum += more;

@@ -4,7 +4,7 @@ use forebay_types::Namespace;
 
 use super::settle::{self, Member};
 use crate::{
-    api::{NackOf, Notice, Settled},
+    api::{NackOf, Notice, SettlementResult},
     core::Core,
     messages::reply::Reply,
     shard::work::SettleKind,
@@ -16,7 +16,7 @@ pub(crate) fn serve(
     namespace: Namespace,
     nacks: Vec<NackOf>,
     notice: Option<Notice>,
-    reply: Reply<Vec<Settled>>,
+    reply: Reply<Vec<SettlementResult>>,
 ) {
     let members = nacks.into_iter().map(|nack| {
         let NackOf { receipt, action, metadata, reason } = nack;

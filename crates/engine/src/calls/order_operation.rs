@@ -4,7 +4,7 @@ use forebay_store::OperationOrder;
 use forebay_types::ShardId;
 
 use crate::{
-    api::Ordered,
+    api::OrderResult,
     core::{Core, refusals::draining},
     index::ShardIndex,
     messages::reply::Reply,
@@ -17,7 +17,7 @@ pub(crate) fn serve(
     core: &mut Core,
     order: OperationOrder,
     only: Option<ShardId>,
-    reply: Reply<Vec<Ordered>>,
+    reply: Reply<Vec<OrderResult>>,
 ) {
     if core.stopping.is_stopping() {
         reply.send(Err(draining()));

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use forebay_types::{Policy, PolicyChanges, PolicyRow, SettingsRow, Side, TopicName};
 
 use crate::{
-    api::{Versioned, Wanted},
+    api::{DesiredSettings, VersionedSettings},
     core::{Core, timers::Timer},
 };
 
@@ -24,10 +24,10 @@ pub(crate) fn set(core: &mut Core, changes: PolicyChanges) {
         let kept: HashSet<&TopicName> = settings.iter().map(|row| &row.name).collect();
         let gone: Vec<TopicName> =
             core.policies.settings.names().into_iter().filter(|name| !kept.contains(name)).collect();
-        gone.iter().for_each(|name| set_one(core, name, Versioned::default()));
+        gone.iter().for_each(|name| set_one(core, name, VersionedSettings::default()));
     }
     for SettingsRow { name, version, settings } in settings {
-        set_one(core, &name, Versioned { settings, version });
+        set_one(core, &name, VersionedSettings { settings, version });
     }
     for PolicyRow { name, policy, .. } in rows {
         change(core, name, policy);
@@ -36,11 +36,11 @@ pub(crate) fn set(core: &mut Core, changes: PolicyChanges) {
 
 /// This is set for a topic or a namespace from now on. What is looked up is looked up when it is needed, so
 /// nothing else changes now.
-fn set_one(core: &mut Core, name: &TopicName, new: Versioned) {
+fn set_one(core: &mut Core, name: &TopicName, new: VersionedSettings) {
     let before = core.policies.set(name, new).unwrap_or_default();
     if before.settings != new.settings {
         let TopicName { namespace, topic } = name;
-        let Versioned { settings, version } = new;
+        let VersionedSettings { settings, version } = new;
         tracing::info!(%namespace, %topic, version, ?settings, "settings changed");
     }
 }
@@ -97,6 +97,6 @@ pub(crate) fn wake_resumed(core: &mut Core) {
 }
 
 /// The policies and settings of topics and namespaces, in the order of the names.
-pub(crate) fn look(core: &Core, names: &[TopicName]) -> Vec<Wanted> {
+pub(crate) fn look(core: &Core, names: &[TopicName]) -> Vec<DesiredSettings> {
     names.iter().map(|name| core.policies.wanted(name)).collect()
 }

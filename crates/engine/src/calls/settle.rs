@@ -5,7 +5,7 @@ use forebay_store::ItemLocation;
 use forebay_types::{Fate, Namespace, Reason, Receipt, Refusal};
 
 use crate::{
-    api::{Misplaced, Notice, Placed, Settled},
+    api::{MemberPlaces, MisplacedMember, Notice, SettlementResult},
     core::Core,
     index::ShardIndex,
     messages::reply::Reply,
@@ -27,7 +27,7 @@ pub(super) fn begin(
     namespace: Namespace,
     members: Vec<Member>,
     notice: Option<Notice>,
-    reply: Reply<Vec<Settled>>,
+    reply: Reply<Vec<SettlementResult>>,
 ) {
     let id = core.ids.next();
     if members.is_empty() {
@@ -63,7 +63,7 @@ pub(super) fn queue(
         let handed_over = slots[shard].hand_over.is_some();
         let Some(owned) = slots.owned_mut(shard).filter(|_| !handed_over) else {
             let refusal = slots[shard].refusal();
-            misplaced.extend(Misplaced::of(index, &refusal));
+            misplaced.extend(MisplacedMember::of(index, &refusal));
             calls.settle_refused(&request, refusal);
             continue;
         };
@@ -75,7 +75,7 @@ pub(super) fn queue(
     }
     if let Some(notice) = notice {
         // Without a listener nobody is interested.
-        let _ = notice.send(Placed { first_rank: 0, misplaced });
+        let _ = notice.send(MemberPlaces { first_rank: 0, misplaced });
     }
 }
 

@@ -8,7 +8,7 @@ mod watch;
 
 pub use self::{
     hand_over::HandOver,
-    reply::{Denied, Reply, reply},
+    reply::{DeniedTenure, Reply, reply},
     trust::Trust,
     watch::{CandidateNode, Decision, Lapse, Watch},
 };

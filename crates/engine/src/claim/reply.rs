@@ -14,7 +14,7 @@ pub enum Reply {
     Unsure,
     /// It drops the shard's memory, and then says no.
     StepDown,
-    /// It says no, and will serve nobody in that tenure: see [`Denied`].
+    /// It says no, and will serve nobody in that tenure: see [`DeniedTenure`].
     Deny,
 }
 
@@ -32,9 +32,9 @@ pub fn reply(tenure: Option<bool>, server_slow: bool) -> Reply {
 
 /// The newest tenure that a node has denied. It may be taking the shard over in just that tenure.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Denied(Option<(u64, Incarnation)>);
+pub struct DeniedTenure(Option<(u64, Incarnation)>);
 
-impl Denied {
+impl DeniedTenure {
     /// A candidate was told that the node does not own the shard in this tenure. A question about an earlier
     /// one may have come late: what was said since then stays true.
     pub fn note(&mut self, epoch: u64, incarnation: Incarnation) {
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn a_tenure_that_was_denied_is_not_served() {
         let incarnation = Incarnation([7; 16]);
-        let mut denied = Denied::default();
+        let mut denied = DeniedTenure::default();
         assert!(denied.allows(3, incarnation));
         denied.note(3, incarnation);
         assert!(!denied.allows(3, incarnation));
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_late_question_about_an_earlier_tenure_takes_no_denial_back() {
         let (first, second) = (Incarnation([1; 16]), Incarnation([2; 16]));
-        let mut denied = Denied::default();
+        let mut denied = DeniedTenure::default();
         denied.note(4, second);
         denied.note(3, first);
         assert!(!denied.allows(4, second));

@@ -8,7 +8,7 @@ use forebay_types::{ItemId, Namespace, Reason, Refusal};
 
 use super::handled;
 use crate::{
-    api::{Enqueued, ItemChange, OperationItems, RETRY_AFTER, SeenCommit, Settlement},
+    api::{EnqueueOutcome, ItemChange, OperationItems, RETRY_AFTER, SeenCommit, Settlement},
     calls::{dedupe, enqueue},
     core::{
         Core, fates::Fate, lost_shard::LostShard, pending_calls::PendingCalls, topics::TopicPart,
@@ -19,8 +19,8 @@ use crate::{
     messages::shard::SLOW_COMMIT,
     planted::{Bug, on},
     shard::{
-        Abandoned, Caller, Committed, Duplicate, Flow, LostWork, NamedTopic, Operated, Planned,
-        PlannedSettle, SettleEffect, StoredItem, Undone, Waiting,
+        Caller, CommittedBatch, Duplicate, Flow, LostShardWork, LostWork, NamedTopic, PageOutcome,
+        PlannedAction, PlannedSettle, SettleEffect, StoredItem, UndoneBatch, WaitingWork,
         work::{DeliveryEnd, NOBODY, OrderRequest, ShardEnqueue},
     },
 };
@@ -51,7 +51,7 @@ impl Counts {
 }
 
 /// A batch is committed: everybody who waits for it is answered.
-pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed) {
+pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: CommittedBatch) {
     for NamedTopic { id: topic, name } in committed.new_topics {
         core.topics.add_part(name, TopicPart { shard: index, topic });
     }
@@ -93,7 +93,11 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     for Duplicate { namespace, call, index, seq, first_at } in committed.duplicates {
         core.traffic.became(&namespace, Fate::Duplicate, 1);
         let id = ItemId { shard, seq };
-        core.calls.enqueue_done(call, index, Ok(Enqueued { id, duplicate: true, first_at: Some(first_at) }));
+        core.calls.enqueue_done(
+            call,
+            index,
+            Ok(EnqueueOutcome { id, duplicate: true, first_at: Some(first_at) }),
+        );
     }
     if let Some(topology) = committed.topology {
         let (id, now) = (core.slots[index].id, core.time.now());
@@ -109,8 +113,8 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
 }
 
 /// Counts what an operation did.
-fn operated(traffic: &mut Traffic, did: &Operated, counts: &mut Counts) {
-    let Operated { kind, namespace, items } = did;
+fn operated(traffic: &mut Traffic, did: &PageOutcome, counts: &mut Counts) {
+    let PageOutcome { kind, namespace, items } = did;
     let fate = match kind {
         OperationKind::Purge => Some(Fate::Purged),
         OperationKind::Redrive => Some(Fate::Redriven),
@@ -134,23 +138,23 @@ fn operated(traffic: &mut Traffic, did: &Operated, counts: &mut Counts) {
 }
 
 /// Answers one thing that the batch did.
-fn done(core: &mut Core, index: ShardIndex, planned: Planned, counts: &mut Counts) {
+fn done(core: &mut Core, index: ShardIndex, planned: PlannedAction, counts: &mut Counts) {
     match planned {
-        Planned::Enqueue { part, results } => enqueued(core, index, &part, results),
-        Planned::Settle(settle) => settled(core, &settle, counts),
-        Planned::Lease { part, leased } if !on(Bug::LeaseBeforeCommit) => {
+        PlannedAction::Enqueue { part, results } => enqueued(core, index, &part, results),
+        PlannedAction::Settle(settle) => settled(core, &settle, counts),
+        PlannedAction::Lease { part, leased } if !on(Bug::LeaseBeforeCommit) => {
             delivery::leased(core, index, part, leased);
         }
-        Planned::HandOff { part, leased } => delivery::leased(core, index, part, leased),
-        Planned::Order(order) => ordered(core, index, &order.request, order.result),
-        Planned::Change(change) => {
+        PlannedAction::HandOff { part, leased } => delivery::leased(core, index, part, leased),
+        PlannedAction::Order(order) => ordered(core, index, &order.request, order.result),
+        PlannedAction::Change(change) => {
             match change.request.change {
                 ItemChange::Cancel => core.traffic.became(&change.request.namespace, Fate::Cancelled, 1),
                 ItemChange::Update(_) => counts.add("forebay_updated_total", 1),
             }
             core.calls.change_done(&change.request, Ok(change.state));
         }
-        Planned::Lease { .. } | Planned::Restore(_) | Planned::MoveLease(_) => {}
+        PlannedAction::Lease { .. } | PlannedAction::Restore(_) | PlannedAction::MoveLease(_) => {}
     }
 }
 
@@ -174,14 +178,14 @@ fn enqueued(
     let shard = core.slots[index].id;
     for (item, result) in part.items.iter().zip(results) {
         let id = |stored: StoredItem| ItemId { shard, seq: stored.key.seq };
-        let answer = result.map(|stored| Enqueued::new(id(stored)));
+        let answer = result.map(|stored| EnqueueOutcome::new(id(stored)));
         core.calls.enqueue_done(part.call, item.index, answer);
     }
 }
 
 /// The namespace, the consumer and the end of a delivery that its consumer, or nobody, ended.
-fn ended(planned: &Planned) -> Option<(&Namespace, &str, Flow)> {
-    let Planned::Settle(settle) = planned else { return None };
+fn ended(planned: &PlannedAction) -> Option<(&Namespace, &str, Flow)> {
+    let PlannedAction::Settle(settle) = planned else { return None };
     let flow = match settle.request.kind.end()? {
         DeliveryEnd::Acked => [0, 0, 1, 0, 0],
         DeliveryEnd::Failed => [0, 0, 0, 1, 0],
@@ -207,7 +211,7 @@ fn settled(core: &mut Core, settle: &PlannedSettle, counts: &mut Counts) {
 }
 
 /// A batch did not happen: what is refused of it is answered, the rest waits again.
-pub(crate) fn undone(core: &mut Core, index: ShardIndex, undone: Undone) {
+pub(crate) fn undone(core: &mut Core, index: ShardIndex, undone: UndoneBatch) {
     let refusal = &undone.refusal;
     for name in undone.fetched {
         core.topics.wake(name);
@@ -217,17 +221,17 @@ pub(crate) fn undone(core: &mut Core, index: ShardIndex, undone: Undone) {
     }
     for planned in undone.refused {
         match planned {
-            Planned::Enqueue { part, .. } => refuse_enqueue(&mut core.calls, &part, refusal),
-            Planned::Lease { part, .. } => delivery::lease_unstorable(core, index, &part, refusal),
-            Planned::Settle(settle) => {
+            PlannedAction::Enqueue { part, .. } => refuse_enqueue(&mut core.calls, &part, refusal),
+            PlannedAction::Lease { part, .. } => delivery::lease_unstorable(core, index, &part, refusal),
+            PlannedAction::Settle(settle) => {
                 for request in settle.requests() {
                     core.calls.settle_refused(request, refusal.clone());
                 }
             }
-            Planned::HandOff { part, .. } => delivery::handoff_cancelled(core, index, part.poll),
-            Planned::Order(order) => ordered(core, index, &order.request, Err(refusal.clone())),
-            Planned::Change(change) => core.calls.change_done(&change.request, Err(refusal.clone())),
-            Planned::Restore(_) | Planned::MoveLease(_) => {}
+            PlannedAction::HandOff { part, .. } => delivery::handoff_cancelled(core, index, part.poll),
+            PlannedAction::Order(order) => ordered(core, index, &order.request, Err(refusal.clone())),
+            PlannedAction::Change(change) => core.calls.change_done(&change.request, Err(refusal.clone())),
+            PlannedAction::Restore(_) | PlannedAction::MoveLease(_) => {}
         }
     }
     for part in undone.refused_waiting {
@@ -243,7 +247,7 @@ fn refuse_enqueue(calls: &mut PendingCalls, part: &ShardEnqueue, refusal: &Refus
 
 /// The shard is lost: everything that waited for it is answered, or is stored in another shard. `sent`:
 /// COMMIT of the batch in flight was sent, so its outcome is unknown.
-pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: Abandoned, sent: bool) {
+pub(crate) fn abandoned(core: &mut Core, index: ShardIndex, abandoned: LostShardWork, sent: bool) {
     let (id, refusal) = (core.slots[index].id, core.slots[index].refusal());
     let unknown = || {
         let message = format!(
@@ -278,7 +282,7 @@ pub(crate) fn overdue(core: &mut Core, index: ShardIndex) {
             Caller::Change(request) => core.calls.change_done(&request, Err(unknown.clone())),
         }
     }
-    let Waiting { leases, work } = waiting;
+    let WaitingWork { leases, work } = waiting;
     leases.into_iter().for_each(|part| delivery::lease_behind(core, index, part));
     core.lookups.drop_home(index);
     if !work.is_empty() {
@@ -306,35 +310,35 @@ fn lost_work(core: &mut Core, lost: &LostShard, work: LostWork) {
     let LostShard { index, refusal, unknown, .. } = lost;
     match work {
         // Its caller was told already that nobody knows the outcome.
-        LostWork::InFlight(Planned::Enqueue { part, .. }) if part.call == NOBODY => {}
-        LostWork::InFlight(Planned::Enqueue { part, .. }) => match unknown {
+        LostWork::InFlight(PlannedAction::Enqueue { part, .. }) if part.call == NOBODY => {}
+        LostWork::InFlight(PlannedAction::Enqueue { part, .. }) => match unknown {
             Some(unknown) => refuse_enqueue(&mut core.calls, &part, unknown),
             None => enqueue::choose_another_shard(core, part, refusal),
         },
         LostWork::Enqueue(part) => enqueue::choose_another_shard(core, part, refusal),
-        LostWork::InFlight(Planned::Settle(settle)) => {
+        LostWork::InFlight(PlannedAction::Settle(settle)) => {
             for request in settle.requests() {
                 core.calls.settle_refused(request, unknown.as_ref().unwrap_or(refusal).clone());
             }
         }
         LostWork::Settle(request) => core.calls.settle_refused(&request, refusal.clone()),
-        LostWork::InFlight(Planned::Lease { part, .. }) | LostWork::Lease(part) => {
+        LostWork::InFlight(PlannedAction::Lease { part, .. }) | LostWork::Lease(part) => {
             delivery::lease_lost(core, *index, &part);
         }
-        LostWork::InFlight(Planned::HandOff { part, .. }) => {
+        LostWork::InFlight(PlannedAction::HandOff { part, .. }) => {
             delivery::handoff_cancelled(core, *index, part.poll);
         }
-        LostWork::InFlight(Planned::Order(order)) => {
+        LostWork::InFlight(PlannedAction::Order(order)) => {
             let refusal = unknown.as_ref().unwrap_or(refusal).clone();
             ordered(core, *index, &order.request, Err(refusal));
         }
         LostWork::Order(request) => ordered(core, *index, &request, Err(refusal.clone())),
-        LostWork::InFlight(Planned::Change(change)) => {
+        LostWork::InFlight(PlannedAction::Change(change)) => {
             let refusal = unknown.as_ref().unwrap_or(refusal).clone();
             core.calls.change_done(&change.request, Err(refusal));
         }
         LostWork::Change(request) => core.calls.change_done(&request, Err(refusal.clone())),
-        LostWork::InFlight(Planned::Restore(_) | Planned::MoveLease(_)) => {}
+        LostWork::InFlight(PlannedAction::Restore(_) | PlannedAction::MoveLease(_)) => {}
     }
 }
 
@@ -361,7 +365,7 @@ mod tests {
             let slot = Some(ReplySlot { call: 1, index });
             LostWork::Settle(SettleRequest { namespace: "ns".into(), receipt, kind: SettleKind::Ack, slot })
         });
-        abandoned(&mut core, ShardIndex(0), Abandoned { epoch: 1, work: Box::new(work) }, true);
+        abandoned(&mut core, ShardIndex(0), LostShardWork { epoch: 1, work: Box::new(work) }, true);
         answer_lost(&mut core);
         assert_eq!((core.lost.len(), answer.try_recv().unwrap_err()), (1, TryRecvError::Empty));
         answer_lost(&mut core);

@@ -8,11 +8,11 @@ use crate::{
     clock::Moment,
     core::Core,
     index::ShardIndex,
-    shard::{Planned, work::SettleKind},
+    shard::{PlannedAction, work::SettleKind},
 };
 
 /// Counts them for their namespaces and topics.
-pub(super) fn count(core: &mut Core, index: ShardIndex, done: &[Planned]) {
+pub(super) fn count(core: &mut Core, index: ShardIndex, done: &[PlannedAction]) {
     let Moment { now, at } = core.time.moment();
     let acked: Vec<(&Namespace, TopicId, Duration)> = done
         .iter()
@@ -31,8 +31,8 @@ pub(super) fn count(core: &mut Core, index: ShardIndex, done: &[Planned]) {
 }
 
 /// The namespace, the topic and the beginning of a delivery that was acked.
-fn acked(planned: &Planned) -> Option<(&Namespace, TopicId, Timestamp)> {
-    let Planned::Settle(settle) = planned else { return None };
+fn acked(planned: &PlannedAction) -> Option<(&Namespace, TopicId, Timestamp)> {
+    let PlannedAction::Settle(settle) = planned else { return None };
     let is_ack = matches!(settle.request.kind, SettleKind::Ack);
     is_ack.then_some((&settle.request.namespace, settle.lease.topic, settle.lease.leased_at))
 }

@@ -21,7 +21,7 @@ use crate::{
     invariant::broken,
     messages::shard::ShardOrder,
     planted::{Bug, on},
-    shard::{BuildContext, Built, OwnedShard},
+    shard::{BuildContext, BuiltBatch, OwnedShard},
 };
 
 /// A batch of fewer rows costs its server less than the statements around it do.
@@ -38,7 +38,7 @@ pub(crate) fn commit_in_turn(core: &mut Core, changed: &[ShardIndex], until: Mon
         let done = commit(core, index);
         update_load(core, index, node);
         // Work that left the queues without a row may have held up a call that needs a batch to itself.
-        if done == Done::Nothing && core.loads.is_waiting(index) {
+        if done == BuildOutcome::Nothing && core.loads.is_waiting(index) {
             return broken("a shard that wants to commit has something to commit");
         }
         if core.time.monotonic() >= until {
@@ -71,7 +71,7 @@ fn load(shard: &mut OwnedShard, node: Moment) -> ShardLoad {
 
 /// The result of building a shard's next batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Done {
+enum BuildOutcome {
     /// A batch was sent off.
     Sent,
     /// Only work that needs no row left the queues.
@@ -81,27 +81,27 @@ enum Done {
 }
 
 /// Builds a shard's next batch and sends it off.
-fn commit(core: &mut Core, index: ShardIndex) -> Done {
+fn commit(core: &mut Core, index: ShardIndex) -> BuildOutcome {
     if core.slots.owned(index).is_none_or(OwnedShard::is_committing) {
-        return Done::Nothing;
+        return BuildOutcome::Nothing;
     }
     let waiting = waiting_polls(core, index);
     let moment = core.time.moment();
     let Core { slots, topics, rng, settings, policies, .. } = core;
-    let Some(shard) = slots.owned_mut(index) else { return Done::Nothing };
+    let Some(shard) = slots.owned_mut(index) else { return BuildOutcome::Nothing };
     let topics_of = |namespace: &str| topics.count_of(namespace);
     let topics_left = settings.topics_max().saturating_sub(topics.rows());
     let context =
         BuildContext { moment, rng, topics_of: &topics_of, topics_left, waiting, set: &policies.settings };
-    let Built { batch, atomic, rows, stale, nothing_consumed, not_changed, handed_off } =
+    let BuiltBatch { batch, atomic, rows, stale, nothing_consumed, not_changed, handed_off } =
         shard.build(context);
     if on(Bug::LeaseBeforeCommit) {
         lease_before_commit(core, index);
     }
     let done = match batch.is_some() {
-        true => Done::Sent,
-        false if stale.is_empty() && not_changed.is_empty() => Done::Nothing,
-        false => Done::Answered,
+        true => BuildOutcome::Sent,
+        false if stale.is_empty() && not_changed.is_empty() => BuildOutcome::Nothing,
+        false => BuildOutcome::Answered,
     };
     let slot = &core.slots[index];
     if let Some(batch) = batch {

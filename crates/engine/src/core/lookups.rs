@@ -8,7 +8,7 @@ use crate::{api::RememberedKey, index::ShardIndex, shard::work::KeyHash};
 
 /// A shard that is asked for keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum LookupTarget {
     /// This node owns it.
     Here {
         /// The shard.
@@ -29,7 +29,7 @@ pub(crate) enum Asked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
     /// The shard.
-    pub whom: Asked,
+    pub whom: LookupTarget,
     /// For these keys.
     pub keys: Vec<KeyHash>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct DedupeLookup {
     /// Shards still to be asked. The home shard is the last.
     pub to_ask: VecDeque<Question>,
     /// The shard that is asked now.
-    pub asked: Option<Asked>,
+    pub asked: Option<LookupTarget>,
     /// The keys found so far.
     pub hits: Vec<FoundKey>,
 }

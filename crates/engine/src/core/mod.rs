@@ -54,13 +54,13 @@ use self::{
     questions::Questions,
     server_loads::ServerLoads,
     slot::{Slot, Slots},
-    stopping::Stopping,
+    stopping::StopState,
     timers::Timers,
     topics::TopicDirectory,
     traffic::Traffic,
 };
 use crate::{
-    api::{ByIntake, Intake, ListedShard, Reach, Served, Settings, ShardState, TurnStatus},
+    api::{ByIntake, Intake, ListedShard, Reach, Settings, ShardCounts, ShardState, TurnStatus},
     clock::NodeTime,
     index::{ServerIndex, ShardIndex},
     io::launch::Launcher,
@@ -121,11 +121,11 @@ pub(crate) struct Core {
     /// The event loop's work.
     pub turns: TurnStatus,
     /// Whether the engine stops.
-    pub stopping: Stopping,
+    pub stopping: StopState,
     /// The event loop's own inbox.
     pub events: UnboundedSender<Event>,
     /// Receives how many shards are served.
-    pub served: watch::Sender<Served>,
+    pub served: watch::Sender<ShardCounts>,
 }
 
 /// Numbers that are never used twice.
@@ -150,7 +150,7 @@ impl Core {
         launcher: Launcher,
         reach: Reach,
         admitted: Arc<TenantBudget>,
-        served: watch::Sender<Served>,
+        served: watch::Sender<ShardCounts>,
     ) -> Self {
         let homes = KeyHomes::new(settings.longest_dedupe_window(), time.monotonic());
         let (events, reported) = (launcher.events.clone(), settings.reported.clone());
@@ -180,7 +180,7 @@ impl Core {
             traffic: Traffic::new(reported),
             latencies: RecentLatencies::default(),
             turns: TurnStatus::default(),
-            stopping: Stopping::default(),
+            stopping: StopState::default(),
             events,
             served,
         }
@@ -220,7 +220,7 @@ impl Core {
     /// Tells those who follow it how many shards are served.
     pub fn report_served(&self) {
         let silent = self.slots.iter().filter(|slot| slot.silent && slot.holding.is_none()).count();
-        let mut served = Served { silent, ..Served::default() };
+        let mut served = ShardCounts { silent, ..ShardCounts::default() };
         for slot in self.slots.iter() {
             match slot.state {
                 _ if slot.holding.is_some() => served.owned += 1,

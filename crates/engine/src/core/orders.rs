@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use forebay_store::OperationRow;
 use forebay_types::{Refusal, ShardId};
 
-use crate::{api::Ordered, messages::reply::Reply};
+use crate::{api::OrderResult, messages::reply::Reply};
 
 /// A call that collects what its shards answer.
 #[derive(Debug)]
 struct PendingOrder {
     /// The answers so far.
-    answers: Vec<Ordered>,
+    answers: Vec<OrderResult>,
     /// Shards without an answer.
     left: usize,
     /// Receives all answers.
-    reply: Reply<Vec<Ordered>>,
+    reply: Reply<Vec<OrderResult>>,
 }
 
 /// All calls that are under way. There are few: each is a call of an operator, or of another node.
@@ -24,7 +24,13 @@ pub(crate) struct Orders(BTreeMap<u64, PendingOrder>);
 
 impl Orders {
     /// A call that so many shards answer. Some have done so already.
-    pub fn begin(&mut self, call: u64, left: usize, answers: Vec<Ordered>, reply: Reply<Vec<Ordered>>) {
+    pub fn begin(
+        &mut self,
+        call: u64,
+        left: usize,
+        answers: Vec<OrderResult>,
+        reply: Reply<Vec<OrderResult>>,
+    ) {
         if left == 0 {
             // Without a listener nobody is interested.
             reply.send(Ok(answers));

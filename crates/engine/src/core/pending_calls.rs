@@ -7,7 +7,10 @@ use forebay_types::{Monotonic, Reason, Refusal, Timestamp};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    api::{Changed, Enqueued, Extended, ItemState, RETRY_AFTER, SeenCommit, Settled, Settlement},
+    api::{
+        ChangeResult, EnqueueOutcome, ExtensionResult, ItemState, RETRY_AFTER, SeenCommit, Settlement,
+        SettlementResult,
+    },
     invariant::broken,
     messages::{
         reply::Reply,
@@ -87,7 +90,7 @@ impl<T> PendingCall<T> {
 /// An enqueue call.
 struct PendingEnqueue {
     /// Its members.
-    call: PendingCall<Enqueued>,
+    call: PendingCall<EnqueueOutcome>,
     /// The charge of its admission. Released with the call.
     _charge: Charge,
 }
@@ -151,7 +154,7 @@ impl PendingCalls {
         id: u64,
         count: usize,
         charge: Charge,
-        reply: Reply<Vec<Result<Enqueued, Refusal>>>,
+        reply: Reply<Vec<Result<EnqueueOutcome, Refusal>>>,
         at: Monotonic,
     ) {
         let call = PendingCall::new(count, reply, at);
@@ -160,33 +163,45 @@ impl PendingCalls {
     }
 
     /// An ack or nack call of `count` members begins.
-    pub fn begin_settle(&mut self, id: u64, count: usize, reply: Reply<Vec<Settled>>, at: Monotonic) {
+    pub fn begin_settle(
+        &mut self,
+        id: u64,
+        count: usize,
+        reply: Reply<Vec<SettlementResult>>,
+        at: Monotonic,
+    ) {
         let call = PendingCall::new(count, reply, at);
         note(&mut self.next_late, &call);
         self.settles.insert(id, call);
     }
 
     /// A lease extension of `count` members begins.
-    pub fn begin_extension(&mut self, id: u64, count: usize, reply: Reply<Vec<Extended>>, at: Monotonic) {
+    pub fn begin_extension(
+        &mut self,
+        id: u64,
+        count: usize,
+        reply: Reply<Vec<ExtensionResult>>,
+        at: Monotonic,
+    ) {
         let call = PendingCall::new(count, reply, at);
         note(&mut self.next_late, &call);
         self.extensions.insert(id, call);
     }
 
     /// A change of `count` items begins.
-    pub fn begin_change(&mut self, id: u64, count: usize, reply: Reply<Vec<Changed>>, at: Monotonic) {
+    pub fn begin_change(&mut self, id: u64, count: usize, reply: Reply<Vec<ChangeResult>>, at: Monotonic) {
         let call = PendingCall::new(count, reply, at);
         note(&mut self.next_late, &call);
         self.changes.insert(id, call);
     }
 
     /// A change of one item has its answer.
-    pub fn change_done(&mut self, request: &ChangeRequest, result: Changed) {
+    pub fn change_done(&mut self, request: &ChangeRequest, result: ChangeResult) {
         answer(&mut self.changes, request.slot, result, self.commit.as_ref());
     }
 
     /// One item of an enqueue call has its answer.
-    pub fn enqueue_done(&mut self, call: u64, index: usize, result: Result<Enqueued, Refusal>) {
+    pub fn enqueue_done(&mut self, call: u64, index: usize, result: Result<EnqueueOutcome, Refusal>) {
         if call == NOBODY {
             return;
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use forebay_types::{Namespace, Pause, Policy, Side, Topic, TopicName};
 
-use crate::api::{SettingsTable, Versioned, Wanted};
+use crate::api::{DesiredSettings, SettingsTable, VersionedSettings};
 
 /// The policies.
 #[derive(Debug, Default)]
@@ -28,13 +28,13 @@ impl Policies {
     }
 
     /// The policy and the settings of a topic; with an empty topic, of the namespace itself.
-    pub fn wanted(&self, name: &TopicName) -> Wanted {
-        let Versioned { settings, version } = self.settings.own(name);
-        Wanted { policy: self.get(name).cloned().unwrap_or_default(), settings, version }
+    pub fn wanted(&self, name: &TopicName) -> DesiredSettings {
+        let VersionedSettings { settings, version } = self.settings.own(name);
+        DesiredSettings { policy: self.get(name).cloned().unwrap_or_default(), settings, version }
     }
 
     /// This is set from now on. Returns what was set before.
-    pub fn set(&mut self, name: &TopicName, new: Versioned) -> Option<Versioned> {
+    pub fn set(&mut self, name: &TopicName, new: VersionedSettings) -> Option<VersionedSettings> {
         let before = self.settings.replace(name, new);
         self.count(&name.namespace, before.is_some(), !new.settings.is_nothing());
         before
@@ -138,7 +138,7 @@ mod tests {
         let paused = Policy { dequeue: Some(pause), ..Policy::default() };
         let lease = Some(Duration::from_secs(5));
         let settings = TopicSettings { default_lease: lease, ..TopicSettings::default() };
-        let set = Versioned { settings, version: 1 };
+        let set = VersionedSettings { settings, version: 1 };
         let mut policies = Policies::default();
         policies.replace(&TopicName::new("b", "t"), paused.clone());
         policies.replace(&TopicName::new("b", "t"), paused.clone());
@@ -154,10 +154,10 @@ mod tests {
             (vec!["b".into()], vec!["c".into()])
         );
         policies.replace(&TopicName::new("b", "t"), Policy::default());
-        policies.set(&TopicName::new("c", "t"), Versioned::default());
-        policies.set(&TopicName::new("c", "t"), Versioned::default());
+        policies.set(&TopicName::new("c", "t"), VersionedSettings::default());
+        policies.set(&TopicName::new("c", "t"), VersionedSettings::default());
         assert_eq!(named(&policies, "", 10), ["a", "b"], "the settings of b are left");
-        policies.set(&TopicName::new("b", ""), Versioned::default());
+        policies.set(&TopicName::new("b", ""), VersionedSettings::default());
         assert_eq!(named(&policies, "", 10), ["a"]);
     }
 }

@@ -6,7 +6,7 @@ use forebay_types::{Monotonic, TopicName};
 use rustc_hash::FxHashMap;
 
 use crate::{
-    api::{Delivered, DequeueCall},
+    api::{DeliveredItem, DequeueCall},
     index::ShardIndex,
     messages::{
         delivery_guard::{DeliveryGuard, ReturnAction},
@@ -62,7 +62,7 @@ pub(crate) struct LeasedItem {
     /// Its position in the answer.
     pub position: usize,
     /// The item as the caller is given it.
-    pub delivered: Delivered,
+    pub delivered: DeliveredItem,
     /// How it is returned if nobody receives it.
     pub on_return: ReturnAction,
 }

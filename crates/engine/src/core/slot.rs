@@ -13,13 +13,13 @@ use tokio::sync::{
     watch,
 };
 
-pub(crate) use super::holding::Holding;
+pub(crate) use super::holding::ReadableShard;
 use super::{fitness::Fitness, health::Health};
 use crate::{
     api::{BreakerPhase, Duty, Intake, RETRY_AFTER, Reach, ShardState},
-    claim::{Denied, HandOver},
+    claim::{DeniedTenure, HandOver},
     index::{ServerIndex, ShardIndex},
-    io::launch::Launched,
+    io::launch::TaskHandle,
     messages::shard::ShardOrder,
     shard::OwnedShard,
 };
@@ -34,7 +34,7 @@ pub(crate) struct Slot {
     /// dropped.
     pub term: u64,
     /// Its memory, if the node owns it.
-    pub holding: Option<Box<Holding>>,
+    pub holding: Option<Box<ReadableShard>>,
     /// Whether the node owns it, for operators.
     pub state: ShardState,
     /// How it is doing.
@@ -50,7 +50,7 @@ pub(crate) struct Slot {
     /// All is done for its take-over that can be while another node owns it.
     pub prepared: bool,
     /// The tenure that this node has denied last: nobody is answered in it.
-    pub denied: Denied,
+    pub denied: DeniedTenure,
     /// The reasons against this node as its owner.
     pub fitness: Fitness,
     /// The node owns it, and is about to hand it over.
@@ -73,8 +73,8 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// A shard that the node has not looked at yet.
-    pub fn new(id: ShardId, server: ServerIndex, health: Health, task: Launched, intake: Intake) -> Self {
-        let Launched { orders: tasks, duty } = task;
+    pub fn new(id: ShardId, server: ServerIndex, health: Health, task: TaskHandle, intake: Intake) -> Self {
+        let TaskHandle { orders: tasks, duty } = task;
         Self {
             id,
             server,
@@ -87,7 +87,7 @@ impl Slot {
             owner: String::new(),
             silent: false,
             prepared: false,
-            denied: Denied::default(),
+            denied: DeniedTenure::default(),
             fitness: Fitness::default(),
             hand_over: None,
             server_fails: false,
@@ -376,7 +376,7 @@ impl Slots {
     }
 
     /// A shard and the way to read it, if its items take part in the merge.
-    pub fn merged_mut(&mut self, index: ShardIndex) -> Option<&mut Holding> {
+    pub fn merged_mut(&mut self, index: ShardIndex) -> Option<&mut ReadableShard> {
         let slot = &mut self[index];
         if slot.is_merged() { slot.holding.as_deref_mut() } else { None }
     }

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 /// The state of an orderly stop.
 #[derive(Debug, Default)]
-pub(crate) enum Stopping {
+pub(crate) enum StopState {
     /// The engine runs.
     #[default]
     No,
@@ -21,7 +21,7 @@ pub(crate) enum Stopping {
     Releasing(Vec<oneshot::Sender<()>>),
 }
 
-impl Stopping {
+impl StopState {
     /// Begins to stop, or waits for the stop that has begun. `polls`: those that wait now.
     pub fn begin(&mut self, reply: oneshot::Sender<()>, polls: impl FnOnce() -> Vec<u64>) {
         match self {
@@ -72,10 +72,10 @@ mod tests {
 
     #[test]
     fn all_who_ask_for_a_stop_are_told_of_its_end() {
-        let mut stopping = Stopping::default();
+        let mut stopping = StopState::default();
         assert!(!stopping.is_stopping() && !stopping.is_releasing());
         let mut ends = Vec::new();
-        let mut begin = |stopping: &mut Stopping| {
+        let mut begin = |stopping: &mut StopState| {
             let (reply, end) = oneshot::channel();
             stopping.begin(reply, || vec![1, 2]);
             ends.push(end);
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn shards_are_not_given_up_by_an_engine_that_runs() {
-        let mut stopping = Stopping::default();
+        let mut stopping = StopState::default();
         stopping.begin_releasing();
         assert!(!stopping.is_stopping() && stopping.take_waiting().is_empty());
     }

@@ -24,14 +24,14 @@ use super::{
     Core,
     health::Health,
     polls::Poll,
-    slot::{Holding, Slot},
+    slot::{ReadableShard, Slot},
 };
 use crate::{
-    api::{Demand, DequeueCall, Duty, Intake, Reach, Served, Settings, ShardState},
+    api::{Demand, DequeueCall, Duty, Intake, Reach, Settings, ShardCounts, ShardState},
     clock::NodeTime,
     index::{ServerIndex, ShardIndex},
     io::{
-        launch::{Launched, Launcher},
+        launch::{Launcher, TaskHandle},
         reads::Reads,
         take_over_room::TakeOverRoom,
     },
@@ -120,10 +120,10 @@ impl Core {
             events: unbounded_channel().0,
             take_overs: TakeOverRoom::default(),
         };
-        let (rng, served) = (StdRng::seed_from_u64(1), watch::channel(Served::default()).0);
+        let (rng, served) = (StdRng::seed_from_u64(1), watch::channel(ShardCounts::default()).0);
         let mut core =
             Self::new(Settings::default(), time, rng, launcher, Reach::Own, Arc::default(), served);
-        let task = Launched { orders: unbounded_channel().0, duty: watch::channel(Duty::Own).0 };
+        let task = TaskHandle { orders: unbounded_channel().0, duty: watch::channel(Duty::Own).0 };
         core.slots.add(Slot::new(ShardId(1), ServerIndex(0), health, task, Intake::Open));
         core.loads.add_shard();
         core.homes.begin(vec![ShardId(1)], Vec::new());
@@ -140,7 +140,7 @@ impl Core {
         let mut shard = tests::shard();
         shard.renewed(at);
         let slot = &mut core.slots[ShardIndex(0)];
-        slot.holding = Some(Box::new(Holding { shard, reads }));
+        slot.holding = Some(Box::new(ReadableShard { shard, reads }));
         (slot.state, slot.tasks) = (ShardState::Owned, tasks);
         (core, orders)
     }

@@ -9,7 +9,7 @@ use std::{
 use forebay_types::{Namespace, Topic, TopicId, TopicName};
 use smallvec::SmallVec;
 
-use crate::{index::ShardIndex, striped::Striped};
+use crate::{index::ShardIndex, striped::StripedMap};
 
 /// A topic's part in one shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ pub(crate) type Parts = SmallVec<[TopicPart; 1]>;
 
 /// Polls that wait for a topic. Their numbers grow, so the first is the one that came first.
 #[derive(Debug, Default)]
-struct Waiting(BTreeSet<u64>);
+struct PollQueue(BTreeSet<u64>);
 
 /// A topic over all shards of the node.
 #[derive(Debug, Default)]
@@ -33,14 +33,14 @@ struct NodeTopic {
     /// Where it has a row.
     parts: Parts,
     /// Polls that wait for it, if any do. Few topics have any.
-    waiting: Option<Box<Waiting>>,
+    waiting: Option<Box<PollQueue>>,
 }
 
 /// All topics over all shards of the node.
 #[derive(Debug, Default)]
 pub(crate) struct TopicDirectory {
     /// Topics that have a row, or somebody who waits.
-    topics: Striped<TopicName, NodeTopic, RandomState>,
+    topics: StripedMap<TopicName, NodeTopic, RandomState>,
     /// Topics that have a row, by namespace and name.
     names: BTreeSet<TopicName>,
     /// How many topics with a row a namespace has.

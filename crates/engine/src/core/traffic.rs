@@ -12,7 +12,7 @@ use metrics::{Counter, Histogram, Label, counter, histogram};
 
 use super::fates::{Fate, Fates};
 use crate::{
-    api::{Reported, ReportedNamespaces, ReportedTopics},
+    api::{OwnMetrics, ReportedNamespaces, ReportedTopics},
     shard::Flow,
 };
 
@@ -95,7 +95,7 @@ pub(crate) struct Traffic {
 impl Traffic {
     /// Nothing has happened yet.
     pub fn new(topics_wanted: ReportedTopics) -> Self {
-        let (others, names) = (OfNamespace::new(Reported::OTHERS), ReportedNamespaces::default());
+        let (others, names) = (OfNamespace::new(OwnMetrics::OTHERS), ReportedNamespaces::default());
         let poll_wait = histogram!("forebay_poll_wait_seconds");
         Self { topics_wanted, namespaces: HashMap::new(), names, others, topics: HashMap::new(), poll_wait }
     }
@@ -153,14 +153,14 @@ impl Traffic {
     }
 
     /// Whether a namespace and a topic have series of their own. They get them now if there is room.
-    pub fn reported(&mut self, name: &TopicName) -> Reported {
+    pub fn reported(&mut self, name: &TopicName) -> OwnMetrics {
         let namespace = self.namespace(&name.namespace).is_some();
-        Reported { namespace, topic: self.topic(name).is_some() }
+        OwnMetrics { namespace, topic: self.topic(name).is_some() }
     }
 
     /// The metrics of a namespace. `None`: there is no room for it.
     fn namespace(&mut self, name: &Namespace) -> Option<&OfNamespace> {
-        let has_room = self.namespaces.len() < Reported::NAMESPACES_MAX;
+        let has_room = self.namespaces.len() < OwnMetrics::NAMESPACES_MAX;
         match self.namespaces.entry(name.clone()) {
             Entry::Occupied(known) => Some(known.into_mut()),
             Entry::Vacant(vacant) => has_room.then(|| {
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     fn reported(traffic: &mut Traffic, namespace: &str, topic: &str) -> (bool, bool) {
-        let Reported { namespace, topic } = traffic.reported(&TopicName::new(namespace, topic));
+        let OwnMetrics { namespace, topic } = traffic.reported(&TopicName::new(namespace, topic));
         (namespace, topic)
     }
 
@@ -222,12 +222,12 @@ mod tests {
     #[test]
     fn the_first_namespaces_have_series() {
         let mut traffic = Traffic::new(ReportedTopics { patterns: Vec::new(), most: 10 });
-        for number in 0..Reported::NAMESPACES_MAX {
+        for number in 0..OwnMetrics::NAMESPACES_MAX {
             assert_eq!(reported(&mut traffic, &format!("n{number}"), "t"), (true, false));
         }
         assert_eq!(reported(&mut traffic, "late", "t"), (false, false));
         assert_eq!(reported(&mut traffic, "n7", "u"), (true, false));
-        assert_eq!(traffic.namespaces.len(), Reported::NAMESPACES_MAX);
+        assert_eq!(traffic.namespaces.len(), OwnMetrics::NAMESPACES_MAX);
         assert!(traffic.names().has("n7") && !traffic.names().has("late"), "others count by the same names");
     }
 }

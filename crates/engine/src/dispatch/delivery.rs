@@ -9,7 +9,7 @@ use super::{
     undelivered,
 };
 use crate::{
-    api::Delivered,
+    api::DeliveredItem,
     core::{
         Core,
         polls::{LeasedItem, LeasesUnderWay},
@@ -19,7 +19,7 @@ use crate::{
     messages::delivery_guard::ReturnAction,
     planted::{Bug, on},
     shard::{
-        Leased,
+        LeaseOutcome,
         work::{ReservedItem, ShardLease},
     },
 };
@@ -92,12 +92,12 @@ pub(crate) fn nothing_consumed(core: &mut Core, index: ShardIndex, poll: u64) {
 }
 
 /// Leases were committed: their items may be handed out.
-pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, leased: Vec<Leased>) {
+pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, leased: Vec<LeaseOutcome>) {
     let poll = part.poll;
     if core.polls.get(poll).is_none() {
         return undelivered::return_lease(&mut core.slots, index, part, &leased);
     }
-    if leased.iter().any(|leased| matches!(leased, Leased::Expired))
+    if leased.iter().any(|leased| matches!(leased, LeaseOutcome::Expired))
         && let Some(leases) = core.polls.leases_mut(poll)
     {
         leases.look_again = true;
@@ -109,7 +109,7 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
     for (reserved, leased) in part.items.into_iter().zip(leased) {
         let lease = override_lease.unwrap_or(reserved.item.attributes.lease());
         match leased {
-            Leased::Lease { deadline, delivery, nonce } if deadline.since(now) < lease / 2 => {
+            LeaseOutcome::Lease { deadline, delivery, nonce } if deadline.since(now) < lease / 2 => {
                 // The commit took so long that the consumer would have too little time.
                 let item = ItemId { shard: core.slots[index].id, seq: reserved.key.seq };
                 undelivered::release(&mut core.slots, index, Receipt { item, delivery, nonce });
@@ -132,17 +132,22 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
 }
 
 /// An item as the caller is given it, and how it is returned. `None`: it expired.
-fn hand_out(core: &Core, index: ShardIndex, reserved: ReservedItem, leased: &Leased) -> Option<LeasedItem> {
+fn hand_out(
+    core: &Core,
+    index: ShardIndex,
+    reserved: ReservedItem,
+    leased: &LeaseOutcome,
+) -> Option<LeasedItem> {
     let (id, term) = (core.slots[index].id, core.slots[index].term);
     let position = reserved.position;
     match leased {
-        Leased::Expired => None,
-        Leased::Consumed => {
+        LeaseOutcome::Expired => None,
+        LeaseOutcome::Consumed => {
             let delivered = delivered(id, &reserved, None, None);
             let on_return = ReturnAction::Restore { shard: index, term, item: Box::new(reserved) };
             Some(LeasedItem { position, delivered, on_return })
         }
-        Leased::Lease { delivery, nonce, deadline } => {
+        LeaseOutcome::Lease { delivery, nonce, deadline } => {
             let item = ItemId { shard: id, seq: reserved.key.seq };
             let receipt = Receipt { item, delivery: *delivery, nonce: *nonce };
             let delivered = delivered(id, &reserved, Some(receipt), Some(*deadline));
@@ -156,9 +161,9 @@ fn delivered(
     reserved: &ReservedItem,
     receipt: Option<Receipt>,
     lease_expires_at: Option<Timestamp>,
-) -> Delivered {
+) -> DeliveredItem {
     let attributes = &reserved.item.attributes;
-    Delivered {
+    DeliveredItem {
         id: ItemId { shard, seq: reserved.key.seq },
         receipt,
         topic: reserved.name.clone(),
@@ -370,7 +375,7 @@ mod tests {
         let items = vec![ReservedItem { position: 0, topic: TopicId(1), name: "t".into(), key, item }];
         let part =
             ShardLease { poll: 1, namespace: "ns".into(), lease: None, consumer: String::new(), items };
-        leased(&mut core, ShardIndex(0), part, vec![Leased::Expired]);
+        leased(&mut core, ShardIndex(0), part, vec![LeaseOutcome::Expired]);
         let leases = core.polls.leases_mut(1).expect("the other shard has not answered");
         assert!(leases.left == 1 && leases.at_most_once.is_empty());
         leases.late_at = Some(Monotonic::default());

@@ -35,7 +35,7 @@ pub(crate) enum Pick {
 
 /// The items picked so far.
 #[derive(Default)]
-struct Picked {
+struct PickedItems {
     /// The items, by shard.
     items: BTreeMap<ShardIndex, Vec<ReservedItem>>,
     /// How many.
@@ -58,7 +58,7 @@ pub(crate) fn pick(
     last: bool,
 ) -> Pick {
     let moment = core.time.moment();
-    let mut picked = Picked::default();
+    let mut picked = PickedItems::default();
     for (name, demand) in names.iter().zip(&call.demands) {
         if core.policies.hands_out_nothing(name) {
             continue;
@@ -87,7 +87,7 @@ fn pick_topic(
     demand: &Demand,
     max_bytes: usize,
     moment: Moment,
-    picked: &mut Picked,
+    picked: &mut PickedItems,
 ) {
     let Core { slots, topics, ids, .. } = core;
     let parts = topics.parts(name);

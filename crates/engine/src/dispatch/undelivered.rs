@@ -7,7 +7,7 @@ use crate::{
     index::ShardIndex,
     messages::delivery_guard::ReturnAction,
     shard::{
-        Leased,
+        LeaseOutcome,
         work::{ReservedItem, ShardLease},
     },
 };
@@ -27,13 +27,13 @@ pub(crate) fn return_undelivered(slots: &mut Slots, returns: Vec<ReturnAction>) 
 }
 
 /// Returns leases that were committed for a poll that has been answered, or whose caller went away.
-pub(crate) fn return_lease(slots: &mut Slots, shard: ShardIndex, part: ShardLease, leased: &[Leased]) {
+pub(crate) fn return_lease(slots: &mut Slots, shard: ShardIndex, part: ShardLease, leased: &[LeaseOutcome]) {
     let (id, term) = (slots[shard].id, slots[shard].term);
     for (reserved, leased) in part.items.into_iter().zip(leased) {
         match leased {
-            Leased::Expired => {}
-            Leased::Consumed => restore(slots, shard, term, reserved),
-            Leased::Lease { delivery, nonce, .. } => {
+            LeaseOutcome::Expired => {}
+            LeaseOutcome::Consumed => restore(slots, shard, term, reserved),
+            LeaseOutcome::Lease { delivery, nonce, .. } => {
                 let item = ItemId { shard: id, seq: reserved.key.seq };
                 release(slots, shard, Receipt { item, delivery: *delivery, nonce: *nonce });
             }

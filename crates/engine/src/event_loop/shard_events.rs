@@ -17,7 +17,7 @@ use crate::{
     invariant::broken,
     messages::shard::{ScanResult, ShardEvent, ShardOrder, Verdict},
     ownership,
-    shard::{Committed, OwnedShard, Undone},
+    shard::{CommittedBatch, OwnedShard, UndoneBatch},
 };
 
 /// A server whose clock is further off is reported.
@@ -184,7 +184,7 @@ fn observed(core: &mut Core, index: ShardIndex, topology: ShardTopology) {
 }
 
 /// The batch in flight is committed.
-fn committed(core: &mut Core, index: ShardIndex, committed: Option<Committed>) {
+fn committed(core: &mut Core, index: ShardIndex, committed: Option<CommittedBatch>) {
     let Some(committed) = committed else { return broken("a batch that is committed was in flight") };
     let at = core.time.monotonic();
     let slot = &mut core.slots[index];
@@ -196,7 +196,7 @@ fn committed(core: &mut Core, index: ShardIndex, committed: Option<Committed>) {
 }
 
 /// The batch in flight did not happen.
-fn undone(core: &mut Core, index: ShardIndex, undone: Option<Undone>) {
+fn undone(core: &mut Core, index: ShardIndex, undone: Option<UndoneBatch>) {
     let at = core.time.monotonic();
     core.slots[index].health.undone(at);
     match undone {

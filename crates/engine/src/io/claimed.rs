@@ -26,7 +26,7 @@ impl Drop for EndedOnDrop {
 }
 
 /// A shard that was taken over. Its claim is renewed as long as this lives.
-pub(super) struct Claimed {
+pub(super) struct ClaimedShard {
     /// The epoch of the take-over.
     pub epoch: u64,
     /// Writes batches.
@@ -39,7 +39,7 @@ pub(super) struct Claimed {
     _renewals: EndedOnDrop,
 }
 
-impl Claimed {
+impl ClaimedShard {
     /// Begins to renew the claim. A load may take longer than a shard lease, so it comes after this.
     pub fn new(task: &ShardTask, owned: ShardConnections) -> Self {
         let ShardConnections { fence, writer, heartbeat, behind: _, reader: _ } = owned;

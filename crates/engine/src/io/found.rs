@@ -6,14 +6,14 @@ use forebay_types::ShardId;
 
 /// The last batch of a shard that its task knows to be committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Committed {
+pub(crate) struct LastCommit {
     /// The epoch in which it was committed.
     pub epoch: u64,
     /// Its number. Numbers go on from owner to owner.
     pub batch: u64,
 }
 
-impl Committed {
+impl LastCommit {
     /// A batch is committed, or a take-over has found it.
     pub fn note(&mut self, later: Self) {
         *self = Self { epoch: self.epoch.max(later.epoch), batch: self.batch.max(later.batch) };
@@ -22,14 +22,14 @@ impl Committed {
 
 /// Looks at the fence that a take-over has found, and at the one that it has made of it. Returns what
 /// operators should know.
-pub(super) fn losses(id: ShardId, known: Committed, found: Fence, fence: Fence) -> Vec<String> {
+pub(super) fn losses(id: ShardId, known: LastCommit, found: Fence, fence: Fence) -> Vec<String> {
     // The take-over has moved the epoch.
     let found_epoch = fence.epoch.saturating_sub(1);
     let mut losses = Vec::new();
     if found.batch < known.batch || found_epoch < known.epoch {
         metrics::counter!("forebay_lost_batches_total", "shard" => id.to_string())
             .increment(known.batch.saturating_sub(found.batch).max(1));
-        let (lost, Committed { epoch, batch }) = (found.batch, known);
+        let (lost, LastCommit { epoch, batch }) = (found.batch, known);
         tracing::error!(
             shard.id = id.0,
             committed = batch,
@@ -75,7 +75,7 @@ mod tests {
 
     fn found(known: (u64, u64), found: Fence, fence: Fence) -> usize {
         let (epoch, batch) = known;
-        losses(ShardId(1), Committed { epoch, batch }, found, fence).len()
+        losses(ShardId(1), LastCommit { epoch, batch }, found, fence).len()
     }
 
     #[test]
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn what_is_known_never_falls() {
-        let mut known = Committed { epoch: 3, batch: 120 };
-        known.note(Committed { epoch: 4, batch: 90 });
-        assert_eq!(known, Committed { epoch: 4, batch: 120 });
+        let mut known = LastCommit { epoch: 3, batch: 120 };
+        known.note(LastCommit { epoch: 4, batch: 90 });
+        assert_eq!(known, LastCommit { epoch: 4, batch: 120 });
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::{
     watch,
 };
 
-use super::{ShardTask, backoff, found::Committed, orders::Orders, take_over_room::TakeOverRoom, task};
+use super::{ShardTask, backoff, found::LastCommit, orders::Orders, take_over_room::TakeOverRoom, task};
 use crate::{
     api::{Duty, KeyQuestion, Peers, TaskName, Tasks},
     index::ShardIndex,
@@ -47,7 +47,7 @@ pub(crate) struct Launcher {
 const FIND_KEYS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The ways to a task. It ends once they are dropped.
-pub(crate) struct Launched {
+pub(crate) struct TaskHandle {
     /// Its inbox.
     pub orders: UnboundedSender<ShardOrder>,
     /// The node's duty for the shard, as the task sees it.
@@ -56,7 +56,7 @@ pub(crate) struct Launched {
 
 impl Launcher {
     /// Starts the task of a shard. `seed` makes everything random about it.
-    pub fn launch(&self, index: ShardIndex, id: ShardId, shard: Arc<dyn Shard>, seed: u64) -> Launched {
+    pub fn launch(&self, index: ShardIndex, id: ShardId, shard: Arc<dyn Shard>, seed: u64) -> TaskHandle {
         let (shard_orders, orders) = unbounded_channel();
         let (duty_sender, duty) = watch::channel(self.duty.clone());
         let shard_task = ShardTask {
@@ -65,7 +65,7 @@ impl Launcher {
             conflicts: Arc::default(),
             served_last: None,
             duplicate_at: None,
-            committed: Committed::default(),
+            committed: LastCommit::default(),
             duty,
             pulse: self.pulse.clone(),
             id,
@@ -80,7 +80,7 @@ impl Launcher {
             events: ShardEvents { shard: index, term: 0, events: self.events.clone() },
         };
         self.tasks.start(TaskName::Shard(id), Box::pin(task::run(shard_task, Orders::from(orders))));
-        Launched { orders: shard_orders, duty: duty_sender }
+        TaskHandle { orders: shard_orders, duty: duty_sender }
     }
 
     /// Asks the node at an address for keys, by the read `read`. What it says is reported to a shard.

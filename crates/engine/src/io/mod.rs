@@ -24,7 +24,7 @@ use forebay_types::{Clock, Monotonic, ShardId};
 use rand::rngs::StdRng;
 use tokio::sync::{Notify, watch};
 
-use self::{found::Committed, take_over_room::ServerRoom};
+use self::{found::LastCommit, take_over_room::ServerRoom};
 use crate::{
     api::{Duty, Peers, Tasks},
     messages::{
@@ -67,7 +67,7 @@ pub(crate) struct ShardTask {
     /// When the shard was given up last because a key was there already.
     pub duplicate_at: Option<Monotonic>,
     /// The last batch that is known to be committed, and its epoch.
-    pub committed: Committed,
+    pub committed: LastCommit,
     /// Random numbers for incarnations and jitter.
     pub rng: StdRng,
     /// Where events go.

@@ -29,7 +29,7 @@ pub(super) struct Ahead {
 }
 
 /// A read that has begun.
-pub(super) struct Reading {
+pub(super) struct PendingRead {
     /// Epoch and name of the owner at that time.
     owner: (u64, Incarnation),
     /// When it began.
@@ -44,7 +44,7 @@ pub(super) struct Reading {
     _task: EndedOnDrop,
 }
 
-impl Reading {
+impl PendingRead {
     /// Begins to read the shard of the owner that was seen.
     pub fn begin(task: &ShardTask, seen: &Observation) -> Self {
         let (sender, result) = oneshot::channel();
@@ -112,11 +112,11 @@ mod tests {
         Observation { epoch: 3, incarnation: Incarnation([owner; 16]), ..Observation::default() }
     }
 
-    fn reading(owner: u8) -> (oneshot::Sender<Ahead>, Reading) {
+    fn reading(owner: u8) -> (oneshot::Sender<Ahead>, PendingRead) {
         let (sender, result) = oneshot::channel();
         let Observation { epoch, incarnation, .. } = owned_by(owner);
         let task = EndedOnDrop(tokio::spawn(std::future::pending::<()>()).abort_handle());
-        let reading = Reading {
+        let reading = PendingRead {
             owner: (epoch, incarnation),
             began: at(0),
             result,

@@ -64,15 +64,15 @@ use rand::RngExt;
 use super::{
     ShardTask,
     backoff::Backoff,
-    claimed::Claimed,
-    found::{Committed, losses},
-    read_ahead::{Ahead, Reading},
+    claimed::ClaimedShard,
+    found::{LastCommit, losses},
+    read_ahead::{Ahead, PendingRead},
     until_tick, watched,
 };
 use crate::{
     api::OwnerQuestion,
     claim::{CandidateNode, Decision, Lapse, Watch},
-    messages::shard::{ShardEvent, TakenOver, Waits},
+    messages::shard::{ShardEvent, TakenShard, Waits},
     shard::image::ImageBuilder,
 };
 
@@ -104,7 +104,7 @@ struct Candidate {
     /// Until then it is looked at more often, because it is about to be handed over.
     soon_until: Monotonic,
     /// The read of the shard while its owner serves it.
-    ahead: Option<Reading>,
+    ahead: Option<PendingRead>,
     /// How fast the server was.
     speed: Speed,
     /// The last failure in the log.
@@ -131,13 +131,13 @@ impl Speed {
 /// How an attempt ended.
 enum Attempt {
     /// The shard is ours.
-    TakenOver(Box<Claimed>),
+    TakenOver(Box<ClaimedShard>),
     /// It has an owner, or is not for this node.
     Waits(Waits),
 }
 
 /// Takes the shard over as soon as that may be. Tries until it succeeds.
-pub(super) async fn acquire(task: &mut ShardTask) -> Claimed {
+pub(super) async fn acquire(task: &mut ShardTask) -> ClaimedShard {
     let mut backoff = Backoff::new();
     let mut candidate = Candidate::default();
     loop {
@@ -244,7 +244,7 @@ fn prepare(task: &ShardTask, candidate: &mut Candidate, now: Monotonic) -> bool 
     }
     let is_served = !seen.address.is_empty() && seen.address != task.address;
     if ahead.is_none() && is_served && now < *soon_until {
-        *ahead = Some(Reading::begin(task, seen));
+        *ahead = Some(PendingRead::begin(task, seen));
     }
     ahead.as_mut().is_none_or(|reading| reading.has_ended(now))
 }
@@ -254,8 +254,8 @@ async fn take_over(
     task: &mut ShardTask,
     seen: &Observation,
     outage: Duration,
-    ahead: &mut Option<Reading>,
-) -> Result<Option<Claimed>, StoreError> {
+    ahead: &mut Option<PendingRead>,
+) -> Result<Option<ClaimedShard>, StoreError> {
     let settings = watched(&task.events, task.shard.check()).await?;
     let claim = Claim {
         incarnation: Incarnation(task.rng.random()),
@@ -267,8 +267,8 @@ async fn take_over(
     let Some(owned) = taken else { return Ok(None) };
     let (fence, reader) = (owned.fence, owned.reader.clone());
     let losses = losses(task.id, task.committed, owned.behind.unwrap_or(fence), fence);
-    task.committed.note(Committed { epoch: fence.epoch, batch: fence.batch });
-    let claimed = Claimed::new(task, owned);
+    task.committed.note(LastCommit { epoch: fence.epoch, batch: fence.batch });
+    let claimed = ClaimedShard::new(task, owned);
     let claimed_at = task.clock.monotonic();
     // On every path from here, the connections of this epoch end with `claimed`.
     task.served_last = Some(fence.epoch);
@@ -296,7 +296,7 @@ async fn take_over(
         memory_ms = millis(loaded_at, task.clock.monotonic()),
         "shard {id} ({server}) taken over"
     );
-    let taken_over = TakenOver {
+    let taken_over = TakenShard {
         fence,
         image: image.finish(),
         reader,

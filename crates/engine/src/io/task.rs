@@ -3,14 +3,14 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use forebay_store::{Batch, Probed, Shard, Writer};
+use forebay_store::{Batch, ProbeOutcome, Shard, Writer};
 use tokio::sync::{Notify, watch};
 
 use super::{
     ShardTask,
-    claimed::{Claimed, watch_settings},
+    claimed::{ClaimedShard, watch_settings},
     commit::commit,
-    found::Committed,
+    found::LastCommit,
     orders::Orders,
     take_over::{PROBE_TIMEOUT, acquire},
 };
@@ -101,7 +101,7 @@ async fn stuck(shard: Arc<dyn Shard>, conflicts: Arc<Notify>) {
     while committed < PROBES {
         let conflict = tokio::time::timeout(PROBE_EVERY, conflicts.notified()).await.is_ok();
         let probe = async || tokio::time::timeout(PROBE_TIMEOUT, shard.probe()).await;
-        let commits = !conflict && matches!(probe().await, Ok(Ok(Probed::Committed)));
+        let commits = !conflict && matches!(probe().await, Ok(Ok(ProbeOutcome::Committed)));
         committed = if commits { committed + 1 } else { 0 };
     }
 }
@@ -142,7 +142,7 @@ fn log_stuck(task: &ShardTask, batch: u64) {
 fn note(task: &mut ShardTask, epoch: u64, verdict: &Verdict) -> Option<End> {
     match verdict {
         Verdict::Committed { last } => {
-            task.committed.note(Committed { epoch, batch: *last });
+            task.committed.note(LastCommit { epoch, batch: *last });
             None
         }
         Verdict::Foreign { .. } | Verdict::GivenUp { .. } => Some(End::Lost),
@@ -152,9 +152,9 @@ fn note(task: &mut ShardTask, epoch: u64, verdict: &Verdict) -> Option<End> {
 }
 
 /// Serves a shard until it is released or lost.
-async fn serve(task: &mut ShardTask, claimed: Claimed, orders: &mut Orders) -> End {
+async fn serve(task: &mut ShardTask, claimed: ClaimedShard, orders: &mut Orders) -> End {
     let _settings = watch_settings(task);
-    let Claimed { epoch, mut writer, generations, mut lost, .. } = claimed;
+    let ClaimedShard { epoch, mut writer, generations, mut lost, .. } = claimed;
     loop {
         let order = tokio::select! {
             biased;

@@ -6,11 +6,11 @@ use forebay_types::{Namespace, Refusal, Seq, Timestamp, TopicName};
 
 use super::caller;
 use crate::{
-    api::{ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSeen, LeaseSeen, TopicScope},
+    api::{ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSnapshot, LeaseSnapshot, TopicScope},
     engine::Engine,
     messages::{
         event::Event,
-        look::{LeasesSeen, ShardLook, WhichLeases},
+        look::{LeasesSnapshot, ShardLook, WhichLeases},
     },
 };
 
@@ -21,7 +21,7 @@ const SLICE: usize = 1_000;
 const LOOKED_AT_MAX: usize = 50_000;
 
 /// Consumers that are being added up.
-struct Found<'a> {
+struct ConsumerSums<'a> {
     /// The call that asks for them.
     call: &'a ConsumersCall,
     /// The first ones, by namespace and name.
@@ -34,7 +34,7 @@ struct Found<'a> {
     most: usize,
 }
 
-impl Found<'_> {
+impl ConsumerSums<'_> {
     /// Adds a consumer. Names come from callers, so those go at once that are behind the page.
     fn add(&mut self, consumer: ConsumerFigures) {
         self.by_name.insert((consumer.namespace.clone(), consumer.name.clone()), consumer);
@@ -44,7 +44,7 @@ impl Found<'_> {
         }
     }
 
-    fn add_lease(&mut self, lease: LeaseSeen, topic: &TopicName) {
+    fn add_lease(&mut self, lease: LeaseSnapshot, topic: &TopicName) {
         if !self.call.has(&topic.namespace, &lease.consumer) {
             return;
         }
@@ -61,7 +61,7 @@ impl Found<'_> {
 
 impl Engine {
     /// Consumers, as far as this node knows them, and what they have leased in its shards.
-    pub async fn consumers(&self, call: &ConsumersCall) -> Result<ConsumersSeen, Refusal> {
+    pub async fn consumers(&self, call: &ConsumersCall) -> Result<ConsumersSnapshot, Refusal> {
         let scope = TopicScope { namespace: call.namespace.clone(), prefix: String::new() };
         let shards = self.look_shards(&scope).await?;
         let asks = caller(call.namespace.as_ref());
@@ -69,7 +69,7 @@ impl Engine {
             .ask(|reply| Event::LookConsumers { caller: asks.clone(), call: call.clone(), reply })
             .await?;
         let most = (LOOKED_AT_MAX / shards.len().max(1)).max(SLICE);
-        let mut found = Found { call, by_name: BTreeMap::new(), more: false, cut: known.cut, most };
+        let mut found = ConsumerSums { call, by_name: BTreeMap::new(), more: false, cut: known.cut, most };
         known.consumers.into_iter().for_each(|consumer| found.add(consumer));
         let mut looked_at = Vec::with_capacity(shards.len());
         for shard in &shards {
@@ -77,9 +77,9 @@ impl Engine {
                 looked_at.push(shard.id);
             }
         }
-        let Found { by_name, more, cut, .. } = found;
+        let ConsumerSums { by_name, more, cut, .. } = found;
         let through = by_name.keys().next_back().filter(|_| more).cloned();
-        Ok(ConsumersSeen { consumers: by_name.into_values().collect(), through, cut, shards: looked_at })
+        Ok(ConsumersSnapshot { consumers: by_name.into_values().collect(), through, cut, shards: looked_at })
     }
 
     /// Adds the leases of a shard. Returns whether the node owned it all the time.
@@ -87,7 +87,7 @@ impl Engine {
         &self,
         caller: &Namespace,
         shard: &ShardLook,
-        found: &mut Found<'_>,
+        found: &mut ConsumerSums<'_>,
     ) -> Result<bool, Refusal> {
         let (mut after, mut sum) = ((Timestamp::MIN, Seq(0)), 0);
         loop {
@@ -97,7 +97,7 @@ impl Engine {
             }
             let which = WhichLeases::OfTenant { tenant: found.call.namespace.clone(), after, most: SLICE };
             let seen = self.leases(caller, shard, which).await?;
-            let Some(LeasesSeen { leases, topics, through, looked_at }) = seen else { return Ok(false) };
+            let Some(LeasesSnapshot { leases, topics, through, looked_at }) = seen else { return Ok(false) };
             sum += looked_at;
             for ((_, lease), topic) in leases.into_iter().zip(&topics) {
                 found.add_lease(lease, topic);

@@ -11,7 +11,7 @@ use super::read_without_rest as read;
 use crate::{
     api::{Facts, ItemCount, TopicScope, filter_fields, takes_unreadable},
     engine::Engine,
-    messages::look::{LeasesSeen, ShardLook, WhichLeases},
+    messages::look::{LeasesSnapshot, ShardLook, WhichLeases},
 };
 
 /// Items of one read.
@@ -22,7 +22,7 @@ const SAMPLES_MAX: usize = 20;
 const SHARDS_AT_ONCE: usize = 16;
 
 /// A count of one shard.
-struct Counting<'a> {
+struct ItemCounter<'a> {
     /// The operation.
     spec: &'a OperationSpec,
     /// The filter of that.
@@ -51,7 +51,7 @@ impl Engine {
             let topic = parts.iter().find(|part| part.shard == shard.id).map(|part| part.topic);
             let count =
                 ItemCount { shard: shard.id, matched: 0, scanned: Some(0), samples: Vec::new(), exact: true };
-            let counting = Counting { spec, filter: &filter, shard, until, count };
+            let counting = ItemCounter { spec, filter: &filter, shard, until, count };
             counting.run(self, topic)
         });
         let counts: Vec<_> =
@@ -65,7 +65,7 @@ impl Engine {
     }
 }
 
-impl Counting<'_> {
+impl ItemCounter<'_> {
     /// Counts. `None`: the shard could not be read, or was lost.
     async fn run(mut self, engine: &Engine, topic: Option<TopicId>) -> Result<Option<ItemCount>, Refusal> {
         let kind = self.spec.kind;
@@ -142,7 +142,7 @@ impl Counting<'_> {
         while let Some(after) = next {
             let which = WhichLeases::OfTopic { topic, after, most: PAGE };
             let seen = engine.leases(&self.spec.name().namespace, self.shard, which).await?;
-            let Some(LeasesSeen { leases, through, .. }) = seen else { return Ok(None) };
+            let Some(LeasesSnapshot { leases, through, .. }) = seen else { return Ok(None) };
             let (filter, now) = (self.filter, self.spec.started_at);
             let passed = leases.iter().filter(|(_, lease)| filter.holds(|field| lease.held(field, now)));
             next = self.add(passed.map(|(seq, _)| *seq), leases.len(), through);

@@ -15,7 +15,7 @@ use super::read;
 use crate::{
     api::{DeadGroup, DeadGroups, DeadGroupsCall, TopicScope, reason},
     engine::Engine,
-    messages::look::{ShardLook, TopicSeen},
+    messages::look::{ShardLook, TopicSnapshot},
 };
 
 /// Topics in memory that one event looks at.
@@ -118,7 +118,7 @@ impl Engine {
             let seen = self.look_topics(scope, from, slice).await?;
             found.missed.extend(seen.doubtful);
             looked_at += seen.looked_at;
-            for TopicSeen { figures, parts } in
+            for TopicSnapshot { figures, parts } in
                 seen.topics.into_iter().filter(|it| call.is_of(&it.figures.name))
             {
                 in_memory.extend(parts.iter().map(|part| (part.shard, part.topic)));

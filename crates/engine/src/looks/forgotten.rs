@@ -6,7 +6,7 @@ use forebay_types::{Namespace, Refusal, ShardId, TopicName};
 
 use super::topics::Page;
 use crate::{
-    api::{Counted, TopicScope},
+    api::{LifetimeCounts, TopicScope},
     engine::Engine,
     messages::{
         event::Event,
@@ -51,7 +51,7 @@ impl Engine {
 }
 
 impl Page {
-    fn add_forgotten(&mut self, found: Vec<(Namespace, Counted)>, scope: &TopicScope, limit: usize) {
+    fn add_forgotten(&mut self, found: Vec<(Namespace, LifetimeCounts)>, scope: &TopicScope, limit: usize) {
         let last = found.last().filter(|_| found.len() >= limit);
         let last = last.map(|(namespace, _)| TopicName::new(namespace.clone(), ""));
         last.into_iter().for_each(|last| self.cut_at(last));

@@ -20,11 +20,13 @@ use super::{
     read,
 };
 use crate::{
-    api::{ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen, TopicScope},
+    api::{
+        ItemLookup, ItemPosition, ItemSnapshot, ItemState, ItemsCall, ItemsPage, LeaseSnapshot, TopicScope,
+    },
     engine::Engine,
     messages::{
         event::Event,
-        look::{LeaseQuestion, LeasesSeen, ShardLook, WhichLeases},
+        look::{LeaseQuestion, LeasesSnapshot, ShardLook, WhichLeases},
     },
 };
 
@@ -47,7 +49,7 @@ const REST_BYTES_MAX: usize = 16 << 10;
 /// The next items of one shard that pass the filter.
 struct Next {
     /// The items, in order, with their leases.
-    items: Vec<(ItemPosition, Option<LeaseSeen>)>,
+    items: Vec<(ItemPosition, Option<LeaseSnapshot>)>,
     /// All up to this one are known. `None`: all are.
     through: Option<ItemPosition>,
     /// How many were looked at.
@@ -93,7 +95,7 @@ impl Engine {
         }
         let answers: Vec<_> = stream::iter(asked).buffer_unordered(SHARDS_AT_ONCE).collect().await;
         let mut page = ItemsPage::default();
-        let mut found: BTreeMap<ItemPosition, Option<LeaseSeen>> = BTreeMap::new();
+        let mut found: BTreeMap<ItemPosition, Option<LeaseSnapshot>> = BTreeMap::new();
         for (shard, next) in answers {
             let Some(next) = next? else { continue };
             page.shards.push(shard);
@@ -117,23 +119,23 @@ impl Engine {
         caller: &Namespace,
         id: ItemId,
         payload_max: usize,
-    ) -> Result<ItemFound, Refusal> {
+    ) -> Result<ItemLookup, Refusal> {
         let scope = TopicScope { namespace: Some(caller.clone()), prefix: String::new() };
         let shards = self.look_shards(&scope).await?;
         let Some(shard) = shards.into_iter().find(|shard| shard.id == id.shard) else {
-            return Ok(ItemFound::NotLooked);
+            return Ok(ItemLookup::NotLooked);
         };
         let found = read(&shard, |reader| async move { reader.items(&[id.seq], payload_max).await }).await;
-        let Some(found) = found else { return Ok(ItemFound::NotLooked) };
+        let Some(found) = found else { return Ok(ItemLookup::NotLooked) };
         let Some(stored) = found.into_iter().find(|item| item.topic.namespace == *caller) else {
-            return Ok(ItemFound::Gone);
+            return Ok(ItemLookup::Gone);
         };
         let Some(leases) = self.leases(caller, &shard, WhichLeases::Of(id.seq)).await? else {
-            return Ok(ItemFound::NotLooked);
+            return Ok(ItemLookup::NotLooked);
         };
         let lease = leases.leases.into_iter().next().map(|(_, lease)| lease);
         let position = position_of(id, &stored, lease.as_ref());
-        Ok(ItemFound::Item(Box::new(ItemSeen { id, position, stored, lease })))
+        Ok(ItemLookup::Item(Box::new(ItemSnapshot { id, position, stored, lease })))
     }
 
     /// Open deliveries. `None`: the shard was lost.
@@ -142,7 +144,7 @@ impl Engine {
         caller: &Namespace,
         shard: &ShardLook,
         which: WhichLeases,
-    ) -> Result<Option<LeasesSeen>, Refusal> {
+    ) -> Result<Option<LeasesSnapshot>, Refusal> {
         let question = LeaseQuestion { caller: caller.clone(), shard: shard.index, term: shard.term, which };
         self.ask(|reply| Event::LookLeases { question, reply }).await
     }
@@ -240,7 +242,7 @@ impl Engine {
         loop {
             let which = WhichLeases::OfTopic { topic, after, most: SLICE };
             let seen = self.leases(&call.name.namespace, shard, which).await?;
-            let Some(LeasesSeen { leases, through, looked_at, .. }) = seen else { return Ok(None) };
+            let Some(LeasesSnapshot { leases, through, looked_at, .. }) = seen else { return Ok(None) };
             next.scanned += looked_at;
             let passed = leases.into_iter().filter(|(_, lease)| filter.passes_lease(lease));
             next.items.extend(passed.map(|(seq, lease)| (position(lease.ends_at, seq), Some(lease))));
@@ -304,7 +306,7 @@ impl ItemsPage {
     async fn read(
         &mut self,
         shards: &[ShardLook],
-        found: BTreeMap<ItemPosition, Option<LeaseSeen>>,
+        found: BTreeMap<ItemPosition, Option<LeaseSnapshot>>,
         call: &ItemsCall,
     ) {
         let at_once = (READ_BYTES_MAX / (call.payload_max + REST_BYTES_MAX)).max(1);
@@ -328,9 +330,9 @@ impl ItemsPage {
 async fn read_some(
     shards: &[ShardLook],
     call: &ItemsCall,
-    some: Vec<(ItemPosition, Option<LeaseSeen>)>,
+    some: Vec<(ItemPosition, Option<LeaseSnapshot>)>,
     looked_at: &mut Vec<ShardId>,
-) -> Vec<ItemSeen> {
+) -> Vec<ItemSnapshot> {
     let seq_of = |position: &ItemPosition| match call.state {
         ItemState::Dead => Seq(i64::MAX as u64 - position.seq),
         _ => Seq(position.seq),
@@ -356,11 +358,11 @@ async fn read_some(
             None => looked_at.retain(|id| *id != shard),
         }
     }
-    let item = |(position, lease): (ItemPosition, Option<LeaseSeen>)| {
+    let item = |(position, lease): (ItemPosition, Option<LeaseSnapshot>)| {
         let id = ItemId { shard: position.shard, seq: seq_of(&position) };
         let stored = stored.remove(&(id.shard, id.seq))?;
         let is_same = call.state.is_stored_as(&stored.state);
-        is_same.then_some(ItemSeen { id, position, stored, lease })
+        is_same.then_some(ItemSnapshot { id, position, stored, lease })
     };
     some.into_iter().filter_map(item).collect()
 }
@@ -378,7 +380,7 @@ impl ItemState {
 }
 
 /// Bytes of an item in an answer.
-fn size(item: &ItemSeen) -> usize {
+fn size(item: &ItemSnapshot) -> usize {
     let StoredItem { payload, metadata, headers, last_failures, .. } = &item.stored;
     let headers: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     let failures: usize = last_failures.iter().map(|it| it.consumer.len() + it.reason.len() + 64).sum();

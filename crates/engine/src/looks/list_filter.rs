@@ -5,7 +5,7 @@ use forebay_types::{ItemId, Key, Refusal, Seq, State, Timestamp, TopicId, filter
 
 use super::read;
 use crate::{
-    api::{Facts, ItemsCall, LeaseSeen, list_fields},
+    api::{Facts, ItemsCall, LeaseSnapshot, list_fields},
     messages::look::ShardLook,
 };
 
@@ -97,7 +97,7 @@ impl ListFilter {
     }
 
     /// Whether a leased item passes.
-    pub fn passes_lease(&self, lease: &LeaseSeen) -> bool {
+    pub fn passes_lease(&self, lease: &LeaseSnapshot) -> bool {
         let Some(filter) = &self.filter else { return true };
         filter.holds(|field| lease.held(field, self.now))
     }

@@ -3,7 +3,7 @@
 use forebay_store::{StoredItem, StoredState};
 use forebay_types::{ItemId, Key, Seq, ShardId, Timestamp};
 
-use crate::api::{ItemPosition, LeaseSeen};
+use crate::api::{ItemPosition, LeaseSnapshot};
 
 /// Where a dead letter is in the list of those: the latest first.
 pub fn death_position(died_at: Timestamp, seq: Seq, shard: ShardId) -> ItemPosition {
@@ -31,7 +31,7 @@ pub fn key_before(after: ItemPosition, shard: ShardId) -> Key {
 }
 
 /// Where an item is in the list of its state.
-pub fn position_of(id: ItemId, stored: &StoredItem, lease: Option<&LeaseSeen>) -> ItemPosition {
+pub fn position_of(id: ItemId, stored: &StoredItem, lease: Option<&LeaseSnapshot>) -> ItemPosition {
     match (&stored.state, lease) {
         (_, Some(lease)) => {
             ItemPosition { first: lease.ends_at.as_micros(), second: 0, shard: id.shard, seq: id.seq.0 }

@@ -13,7 +13,7 @@ use crate::{
     engine::Engine,
     messages::{
         event::Event,
-        look::{OutQuestion, PartSeen, ShardLook},
+        look::{OutQuestion, PartSnapshot, ShardLook},
     },
 };
 
@@ -73,7 +73,7 @@ impl Engine {
         &self,
         caller: &Namespace,
         shard: &ShardLook,
-        part: &PartSeen,
+        part: &PartSnapshot,
         counts: &mut Counts,
     ) -> Result<Option<()>, Refusal> {
         let (mut after, mut looked_at, topic) = (Key::MIN, 0, part.topic);

@@ -14,11 +14,11 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{caller, read};
 use crate::{
-    api::{Counted, MemorySlice, Rates, Reported, TopicFigures, TopicScope, TopicsCall, TopicsPage},
+    api::{LifetimeCounts, MemorySlice, OwnMetrics, Rates, TopicFigures, TopicScope, TopicsCall, TopicsPage},
     engine::Engine,
     messages::{
         event::Event,
-        look::{PartSeen, ShardLook, TopicSeen, TopicsSeen, TopicsSlice},
+        look::{PartSnapshot, ShardLook, TopicSnapshot, TopicsSlice, TopicsSnapshot},
     },
 };
 
@@ -61,7 +61,7 @@ impl Engine {
         scope: &TopicScope,
         from: Bound<TopicName>,
         most: usize,
-    ) -> Result<TopicsSeen, Refusal> {
+    ) -> Result<TopicsSnapshot, Refusal> {
         let slice =
             TopicsSlice { caller: caller(scope.namespace.as_ref()), scope: scope.clone(), from, most };
         self.ask(|reply| Event::LookTopics { slice, reply }).await
@@ -80,7 +80,7 @@ impl Engine {
         if from == Bound::Unbounded && self.look_shards(&scope).await?.is_empty() {
             return Ok(None);
         }
-        let TopicsSeen { topics, shards, through, .. } = self.look_topics(&scope, from, SLICE).await?;
+        let TopicsSnapshot { topics, shards, through, .. } = self.look_topics(&scope, from, SLICE).await?;
         let topics = topics.into_iter().map(|topic| topic.figures).collect();
         Ok(Some(MemorySlice { topics, shards, through }))
     }
@@ -131,9 +131,9 @@ impl Engine {
             lost.extend(seen.doubtful);
             page.scanned += seen.looked_at;
             page.through.clone_from(&seen.through);
-            for TopicSeen { figures, parts } in seen.topics {
+            for TopicSnapshot { figures, parts } in seen.topics {
                 let part =
-                    |part: PartSeen| ((part.shard, part.topic), (figures.name.clone(), part.scheduled));
+                    |part: PartSnapshot| ((part.shard, part.topic), (figures.name.clone(), part.scheduled));
                 page.parts.extend(parts.into_iter().filter(|_| with_parts).map(part));
                 page.topics.insert(figures.name.clone(), figures);
             }
@@ -196,7 +196,7 @@ impl Page {
     }
 
     /// Adds the counts of a topic.
-    pub fn count(&mut self, name: TopicName, counted: Counted) {
+    pub fn count(&mut self, name: TopicName, counted: LifetimeCounts) {
         let figures = self.topics.entry(name).or_insert_with_key(|name| empty(name.clone()));
         match &mut figures.counted {
             Some(sum) => *sum += counted,
@@ -286,6 +286,6 @@ pub(super) fn empty(name: TopicName) -> TopicFigures {
         last_delivery_at: None,
         last_ack_at: None,
         paused: [false; 2],
-        reported: Reported::default(),
+        reported: OwnMetrics::default(),
     }
 }

@@ -3,7 +3,7 @@
 
 use forebay_types::Receipt;
 
-use crate::{api::Delivered, index::ShardIndex, shard::work::ReservedItem};
+use crate::{api::DeliveredItem, index::ShardIndex, shard::work::ReservedItem};
 
 /// How a delivery that nobody received is returned.
 pub(crate) enum ReturnAction {
@@ -21,22 +21,22 @@ pub(crate) enum ReturnAction {
 }
 
 /// Takes back what nobody received.
-type OnUndelivered = Box<dyn FnOnce(Vec<ReturnAction>) + Send>;
+type UndeliveredCallback = Box<dyn FnOnce(Vec<ReturnAction>) + Send>;
 
 /// Delivered items on their way to the caller. Dropped on the way, it returns them.
 pub(crate) struct DeliveryGuard {
     /// The items as the caller is given them.
-    items: Vec<Delivered>,
+    items: Vec<DeliveredItem>,
     /// How each of them is returned.
     returns: Vec<ReturnAction>,
     /// Where returns go; `None` where there is nothing to return.
-    on_undelivered: Option<OnUndelivered>,
+    on_undelivered: Option<UndeliveredCallback>,
 }
 
 impl DeliveryGuard {
     /// `on_undelivered` is called with `returns` if nobody takes the items.
     pub fn new(
-        items: Vec<Delivered>,
+        items: Vec<DeliveredItem>,
         returns: Vec<ReturnAction>,
         on_undelivered: impl FnOnce(Vec<ReturnAction>) + Send + 'static,
     ) -> Self {
@@ -49,12 +49,12 @@ impl DeliveryGuard {
     }
 
     /// The items.
-    pub fn items(&self) -> &[Delivered] {
+    pub fn items(&self) -> &[DeliveredItem] {
         &self.items
     }
 
     /// The caller has the items.
-    pub fn take(mut self) -> Vec<Delivered> {
+    pub fn take(mut self) -> Vec<DeliveredItem> {
         self.returns.clear();
         std::mem::take(&mut self.items)
     }

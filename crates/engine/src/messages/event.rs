@@ -9,8 +9,8 @@ use tokio::sync::{mpsc::UnboundedSender, oneshot};
 use super::{
     delivery_guard::{DeliveryGuard, ReturnAction},
     look::{
-        ForgottenQuestion, KnownConsumers, LeaseQuestion, LeasesSeen, OutQuestion, ShardLook, TopicsSeen,
-        TopicsSlice,
+        ForgottenQuestion, KnownConsumers, LeaseQuestion, LeasesSnapshot, OutQuestion, ShardLook,
+        TopicsSlice, TopicsSnapshot,
     },
     reply::Reply,
     shard::ShardEvent,
@@ -18,9 +18,10 @@ use super::{
 };
 use crate::{
     api::{
-        ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, ConsumersCall, Counted, DequeueCall, Duty,
-        EnqueueCall, Enqueued, ExtendOf, Extended, KeyQuestion, ListedShard, NackOf, Notice, OperationsSeen,
-        Ordered, OwnerAnswer, OwnerQuestion, RememberedKey, Settled, ShardSight, Standing, Status, Wanted,
+        ActiveTopics, ActiveTopicsCall, ChangeCall, ChangeResult, ConsumersCall, DequeueCall,
+        DesiredSettings, Duty, EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, KeyQuestion,
+        LifetimeCounts, ListedShard, NackOf, Notice, OperationsSnapshot, OrderResult, OwnerAnswer,
+        OwnerQuestion, RememberedKey, SettlementResult, ShardSight, Standing, Status,
     },
     index::ShardIndex,
 };
@@ -46,7 +47,7 @@ pub(crate) enum Event {
         /// Receives at once which items are for other nodes.
         notice: Option<Notice>,
         /// Receives the answer.
-        reply: Reply<Vec<Result<Enqueued, Refusal>>>,
+        reply: Reply<Vec<Result<EnqueueOutcome, Refusal>>>,
     },
     /// Lease items.
     Dequeue {
@@ -82,7 +83,7 @@ pub(crate) enum Event {
         /// Receives at once which of them are for other nodes.
         notice: Option<Notice>,
         /// Receives the answer.
-        reply: Reply<Vec<Settled>>,
+        reply: Reply<Vec<SettlementResult>>,
     },
     /// Give items back.
     Nack {
@@ -93,7 +94,7 @@ pub(crate) enum Event {
         /// Receives at once which of them are for other nodes.
         notice: Option<Notice>,
         /// Receives the answer.
-        reply: Reply<Vec<Settled>>,
+        reply: Reply<Vec<SettlementResult>>,
     },
     /// Move the ends of leases.
     ExtendLease {
@@ -104,7 +105,7 @@ pub(crate) enum Event {
         /// Receives at once which of them are for other nodes.
         notice: Option<Notice>,
         /// Receives the answer.
-        reply: Reply<Vec<Extended>>,
+        reply: Reply<Vec<ExtensionResult>>,
     },
     /// List active topics.
     ActiveTopics {
@@ -125,14 +126,14 @@ pub(crate) enum Event {
         /// The topics' scope, and where the slice begins.
         slice: TopicsSlice,
         /// Receives the answer.
-        reply: Reply<TopicsSeen>,
+        reply: Reply<TopicsSnapshot>,
     },
     /// Look at what topics counted that are forgotten.
     LookForgotten {
         /// The shard, and the namespaces.
         question: ForgottenQuestion,
         /// Receives the answer. `None` in it: the shard was lost meanwhile.
-        reply: Reply<Option<Vec<(Namespace, Counted)>>>,
+        reply: Reply<Option<Vec<(Namespace, LifetimeCounts)>>>,
     },
     /// The namespace's topics that are forgotten count no more.
     ForgetCounts {
@@ -160,7 +161,7 @@ pub(crate) enum Event {
         /// The shard, and which of its deliveries.
         question: LeaseQuestion,
         /// Receives the answer. `None` in it: the shard was lost meanwhile.
-        reply: Reply<Option<LeasesSeen>>,
+        reply: Reply<Option<LeasesSnapshot>>,
     },
     /// Look at the consumers that the node remembers.
     LookConsumers {
@@ -176,7 +177,7 @@ pub(crate) enum Event {
         /// Which, and how.
         call: ChangeCall,
         /// Receives the answer.
-        reply: Reply<Vec<Changed>>,
+        reply: Reply<Vec<ChangeResult>>,
     },
     /// Begin an operation, or change it.
     Order {
@@ -187,7 +188,7 @@ pub(crate) enum Event {
         /// Only in this shard.
         only: Option<ShardId>,
         /// Receives what each shard of this node answers.
-        reply: Reply<Vec<Ordered>>,
+        reply: Reply<Vec<OrderResult>>,
     },
     /// Look at operations.
     LookOperations {
@@ -198,7 +199,7 @@ pub(crate) enum Event {
         /// This one. `None`: all.
         id: Option<OperationId>,
         /// Receives the answer.
-        reply: Reply<OperationsSeen>,
+        reply: Reply<OperationsSnapshot>,
     },
     /// Policies have changed.
     Policies(PolicyChanges),
@@ -209,7 +210,7 @@ pub(crate) enum Event {
         /// The topics. An empty topic: the namespace itself.
         names: Vec<TopicName>,
         /// Receives the answer, in the order of the names.
-        reply: Reply<Vec<Wanted>>,
+        reply: Reply<Vec<DesiredSettings>>,
     },
     /// Tell namespaces of which something is wanted, or for which something is set, in order.
     LookNamespaces {

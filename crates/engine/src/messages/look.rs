@@ -7,7 +7,7 @@ use forebay_types::{Namespace, Seq, ShardId, Timestamp, TopicId, TopicName};
 
 use super::look_turn::LookTurn;
 use crate::{
-    api::{ConsumerFigures, LeaseSeen, ShardFigures, TopicFigures, TopicScope},
+    api::{ConsumerFigures, LeaseSnapshot, ShardFigures, TopicFigures, TopicScope},
     index::ShardIndex,
 };
 
@@ -62,9 +62,9 @@ pub(crate) struct TopicsSlice {
 
 /// A slice of the topics.
 #[derive(Default)]
-pub(crate) struct TopicsSeen {
+pub(crate) struct TopicsSnapshot {
     /// The topics of the scope, by namespace and name.
-    pub topics: Vec<TopicSeen>,
+    pub topics: Vec<TopicSnapshot>,
     /// Their figures in each shard.
     pub shards: BTreeMap<ShardId, ShardFigures>,
     /// The last one that was looked at. `None`: there are no more.
@@ -76,15 +76,15 @@ pub(crate) struct TopicsSeen {
 }
 
 /// A topic in memory.
-pub(crate) struct TopicSeen {
+pub(crate) struct TopicSnapshot {
     /// How it is.
     pub figures: TopicFigures,
     /// Its numbers in the shards that were looked at.
-    pub parts: Vec<PartSeen>,
+    pub parts: Vec<PartSnapshot>,
 }
 
 /// A topic in one shard.
-pub(crate) struct PartSeen {
+pub(crate) struct PartSnapshot {
     /// The shard.
     pub shard: ShardId,
     /// Its number there.
@@ -157,9 +157,9 @@ pub(crate) enum WhichLeases {
 
 /// Open deliveries.
 #[derive(Default)]
-pub(crate) struct LeasesSeen {
+pub(crate) struct LeasesSnapshot {
     /// The items with their leases.
-    pub leases: Vec<(Seq, LeaseSeen)>,
+    pub leases: Vec<(Seq, LeaseSnapshot)>,
     /// Of tenants: the topics of these items.
     pub topics: Vec<TopicName>,
     /// The last one that was looked at. `None`: there are no more.

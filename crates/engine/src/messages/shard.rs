@@ -92,7 +92,7 @@ pub(crate) enum ShardEvent {
         topology: ShardTopology,
     },
     /// The shard was taken over.
-    TakenOver(Box<TakenOver>),
+    TakenOver(Box<TakenShard>),
     /// The batch in flight has been in flight for [`SLOW_COMMIT`]. Reported once.
     Slow,
     /// The batch in flight has been so for twice as long. Reported each second from then on.
@@ -245,7 +245,7 @@ pub(crate) struct ScanResult {
 }
 
 /// A shard that was taken over.
-pub(crate) struct TakenOver {
+pub(crate) struct TakenShard {
     /// The fence as the take-over left it.
     pub fence: Fence,
     /// The shard's memory.

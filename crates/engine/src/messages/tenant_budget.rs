@@ -39,12 +39,12 @@ pub struct TenantBudget {
     /// The most bytes in all.
     max: usize,
     /// The bytes that tenants and payers have.
-    used: Mutex<Used>,
+    used: Mutex<UsedBytes>,
 }
 
 /// Bytes that are taken.
 #[derive(Debug, Default)]
-struct Used {
+struct UsedBytes {
     /// By all tenants.
     all: usize,
     /// By each tenant that has any. Bounded by the calls that hold them.
@@ -111,7 +111,7 @@ impl TenantBudget {
     }
 
     /// Nobody panics with the lock.
-    fn lock(&self) -> MutexGuard<'_, Used> {
+    fn lock(&self) -> MutexGuard<'_, UsedBytes> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,23 +16,23 @@ use crate::{
     commit::answers,
     core::{
         Core,
-        slot::{Holding, Slot},
+        slot::{ReadableShard, Slot},
     },
     index::ShardIndex,
     io::reads::Reads,
     messages::{
         event::ShardEvents,
-        shard::{ShardOrder, TakenOver, Waits},
+        shard::{ShardOrder, TakenShard, Waits},
     },
     planted::{Bug, on},
-    shard::{Loaded, OwnedShard, TIMEOUT_GRACE_MAX, TIMEOUT_GRACE_MIN},
+    shard::{LoadedShard, OwnedShard, TIMEOUT_GRACE_MAX, TIMEOUT_GRACE_MIN},
 };
 
 /// A fence that is further ahead of node time is reported, and raises its own shard's ranks alone.
 const FENCE_AHEAD_MAX: Duration = Duration::from_secs(1);
 
 /// A shard was taken over: it is served from now on.
-pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_over: TakenOver) {
+pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_over: TakenShard) {
     if core.slots[index].holding.is_some() {
         lost(core, index, true);
     }
@@ -44,8 +44,8 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     }
     let (id, moment) = (core.slots[index].id, core.time.moment());
     let Moment { now, at } = moment;
-    let TakenOver { fence, image, reader, tasks, batch_bytes, concerns, losses, began, outage } = taken_over;
-    let loaded = Loaded {
+    let TakenShard { fence, image, reader, tasks, batch_bytes, concerns, losses, began, outage } = taken_over;
+    let loaded = LoadedShard {
         fence,
         image,
         batch_bytes,
@@ -75,7 +75,7 @@ pub(crate) fn taken_over(core: &mut Core, index: ShardIndex, term: u64, taken_ov
     slot.health.set_concerns(concerns);
     slot.health.has_lost(losses, at);
     let events = ShardEvents { shard: index, term, events: core.events.clone() };
-    slot.holding = Some(Box::new(Holding { shard, reads: Reads::new(reader, events, tasks) }));
+    slot.holding = Some(Box::new(ReadableShard { shard, reads: Reads::new(reader, events, tasks) }));
     if core.stopping.is_stopping() {
         let _ = slot.tasks.send(ShardOrder::Stop);
     }

@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 
 use super::{
     OwnedShard,
-    commit::in_flight::Planned,
-    contents::{leases::tenants::Held, topics::state::TopicState},
+    commit::in_flight::PlannedAction,
+    contents::{leases::tenants::TenantItems, topics::state::TopicState},
     work::{KeyHash, LEASE_BYTES, ShardEnqueue},
 };
 use crate::planted;
@@ -65,12 +65,12 @@ impl OwnedShard {
     /// Reserved items are those that wait for a lease or are in the batch that leases them.
     fn check_reserved(&self) -> Result<(), String> {
         let in_flight = self.planned().filter_map(|planned| match planned {
-            Planned::Lease { part, .. } => Some(part),
+            PlannedAction::Lease { part, .. } => Some(part),
             _ => None,
         });
         let leases = self.intake.leasing.iter().chain(self.intake.awaiting_bodies.values()).chain(in_flight);
         let mut per_topic: FxHashMap<TopicId, u32> = FxHashMap::default();
-        let mut held: FxHashMap<Namespace, Held> = FxHashMap::default();
+        let mut held: FxHashMap<Namespace, TenantItems> = FxHashMap::default();
         for (id, topic) in
             self.contents.topics.iter().filter(|(id, _)| self.contents.leases.of_topic(*id) > 0)
         {
@@ -108,7 +108,7 @@ impl OwnedShard {
             return Err(format!("{:?} is to be inserted again, and is out", restored.key));
         }
         let in_flight = self.planned().filter_map(|planned| match planned {
-            Planned::Restore(reserved) => Some(&**reserved),
+            PlannedAction::Restore(reserved) => Some(&**reserved),
             _ => None,
         });
         let mut per_topic: FxHashMap<TopicId, u32> = FxHashMap::default();
@@ -140,7 +140,7 @@ impl OwnedShard {
     /// Keys in flight and charges are those of the enqueues that wait, are looked up or are in flight.
     fn check_enqueues(&self) -> Result<(), String> {
         let in_flight = self.planned().filter_map(|planned| match planned {
-            Planned::Enqueue { part, .. } => Some(part),
+            PlannedAction::Enqueue { part, .. } => Some(part),
             _ => None,
         });
         let holding: Vec<&ShardEnqueue> =
@@ -162,7 +162,7 @@ impl OwnedShard {
     }
 
     /// The work that the batch in flight does.
-    fn planned(&self) -> impl Iterator<Item = &Planned> {
+    fn planned(&self) -> impl Iterator<Item = &PlannedAction> {
         self.commit.in_flight.iter().flat_map(|batch| &batch.planned)
     }
 }

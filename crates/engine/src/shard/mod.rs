@@ -29,11 +29,11 @@ use forebay_types::{Monotonic, Seq, ShardId, TopicId};
 
 pub(crate) use self::{
     batch::{
-        BuildContext, Built,
-        apply::{Committed, TIMEOUT_GRACE_MAX, TIMEOUT_GRACE_MIN},
-        undo::Undone,
+        BuildContext, BuiltBatch,
+        apply::{CommittedBatch, TIMEOUT_GRACE_MAX, TIMEOUT_GRACE_MIN},
+        undo::UndoneBatch,
     },
-    commit::in_flight::{Leased, Planned, PlannedSettle, SettleEffect, StoredItem},
+    commit::in_flight::{LeaseOutcome, PlannedAction, PlannedSettle, SettleEffect, StoredItem},
     contents::{
         ready::verbs::Fetch,
         topics::{
@@ -45,11 +45,11 @@ pub(crate) use self::{
     },
     intake::dedupe::keys::Duplicate,
     loss::{
-        abandoned::{Abandoned, LostWork},
-        overdue::{Caller, Waiting},
+        abandoned::{LostShardWork, LostWork},
+        overdue::{Caller, WaitingWork},
         topics::LostTopics,
     },
-    upkeep::{generations::GenerationChange, operation::verbs::Operated},
+    upkeep::{generations::GenerationChange, operation::verbs::PageOutcome},
 };
 use self::{
     commit::Commit, contents::Contents, image::ShardImage, intake::Intake, tenure::Tenure, upkeep::Upkeep,
@@ -76,7 +76,7 @@ pub(crate) struct OwnedShard {
 }
 
 /// The result of a take-over.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedShard {
     /// The fence as the take-over left it.
     pub fence: Fence,
     /// The shard's memory.
@@ -93,8 +93,8 @@ pub(crate) struct Loaded {
 
 impl OwnedShard {
     /// A shard that was just taken over.
-    pub fn new(id: ShardId, settings: Arc<Settings>, loaded: Loaded, at: Monotonic) -> Self {
-        let Loaded { fence, image, batch_bytes, began, timeouts_after, next_record } = loaded;
+    pub fn new(id: ShardId, settings: Arc<Settings>, loaded: LoadedShard, at: Monotonic) -> Self {
+        let LoadedShard { fence, image, batch_bytes, began, timeouts_after, next_record } = loaded;
         let ShardImage { topics, leases, tenants, prefetches, checkpoints, generations, operations } = image;
         Self {
             id,

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use forebay_engine::*;
 use forebay_store::{
     Batch, Claim, CommitError, DedupeHit, DueRow, Fence, Heartbeat, HighWaterMarks, ItemLocation,
-    MigrateError, NamespaceTally, Observation, Outcome, Probed, ReadAhead, Reader, ReadyRow, Renewal,
+    MigrateError, NamespaceTally, Observation, Outcome, ProbeOutcome, ReadAhead, Reader, ReadyRow, Renewal,
     Settings as ServerSettings, Shard, ShardConnections, ShardIdentity, ShardSnapshot, StoreError, Sweep,
     TopicCounts, TopicRow, TopicTally, Writer,
 };
@@ -64,8 +64,8 @@ impl Shard for ManyTopics {
         Ok(Observation { epoch: 1, orphaned: true, ..Observation::default() })
     }
 
-    async fn probe(&self) -> Result<Probed, StoreError> {
-        Ok(Probed::Embedded)
+    async fn probe(&self) -> Result<ProbeOutcome, StoreError> {
+        Ok(ProbeOutcome::Embedded)
     }
 
     async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {

@@ -10,7 +10,7 @@ async fn a_topic_spreads_over_more_shards_when_two_fall_behind() {
     // One batch is a small part of a call, so no shard catches up before all calls have found their shards.
     let settings = Settings { batch_rows: 100, ..Settings::default() };
     let queue = Queue::start_in(tempfile::tempdir().unwrap(), 4, settings).await;
-    let shards_of = |stored: &[Enqueued]| {
+    let shards_of = |stored: &[EnqueueOutcome]| {
         stored.iter().map(|stored| stored.id.shard).collect::<std::collections::BTreeSet<_>>()
     };
     let mut calm = Vec::new();
@@ -20,7 +20,7 @@ async fn a_topic_spreads_over_more_shards_when_two_fall_behind() {
     assert!(shards_of(&calm).len() <= 2);
     let put = || queue.put((0..1_000).map(|_| item(0, "x")).collect());
     let (a, b, c, d, e, f) = tokio::join!(put(), put(), put(), put(), put(), put());
-    let hurried: Vec<Enqueued> = [a, b, c, d, e, f].concat();
+    let hurried: Vec<EnqueueOutcome> = [a, b, c, d, e, f].concat();
     assert_eq!(shards_of(&hurried).len(), 4);
     queue.engine.stop().await;
 }

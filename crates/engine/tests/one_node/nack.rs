@@ -46,7 +46,7 @@ async fn a_made_up_receipt_tells_nothing_of_another_tenants_item() {
     let nack = NackOf { receipt, action: NackAction::DeadLetter, metadata: None, reason: String::new() };
     queue.engine.nack("ns".into(), vec![nack], None).await.unwrap()[0].clone().unwrap();
     let fates = async |namespace: &str| {
-        let made_up = |item: &Enqueued| Receipt { item: item.id, delivery: 9, nonce: 9 };
+        let made_up = |item: &EnqueueOutcome| Receipt { item: item.id, delivery: 9, nonce: 9 };
         let acks = stored.iter().map(made_up).collect();
         let answers = queue.engine.ack(namespace.into(), acks, None).await.unwrap();
         answers.into_iter().map(|answer| answer.unwrap_err().fate.unwrap()).collect::<Vec<_>>()

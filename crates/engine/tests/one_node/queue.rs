@@ -43,13 +43,13 @@ impl Queue {
     }
 
     /// Enqueues items, all of which are stored.
-    pub async fn put(&self, items: Vec<NewItem>) -> Vec<Enqueued> {
+    pub async fn put(&self, items: Vec<NewItem>) -> Vec<EnqueueOutcome> {
         let call = EnqueueCall { namespace: "ns".into(), items, ..EnqueueCall::default() };
         self.engine.enqueue(call).await.unwrap().into_iter().map(|result| result.unwrap()).collect()
     }
 
     /// Dequeues up to `max` items, and waits up to `wait` milliseconds for the first.
-    pub async fn get(&self, max: usize, wait: u64) -> Vec<Delivered> {
+    pub async fn get(&self, max: usize, wait: u64) -> Vec<DeliveredItem> {
         let call = DequeueCall {
             namespace: "ns".into(),
             demands: vec![Demand { topic: "t".into(), max_items: max }],
@@ -62,7 +62,7 @@ impl Queue {
     }
 
     /// Acks deliveries.
-    pub async fn ack(&self, items: &[Delivered]) -> Vec<Settled> {
+    pub async fn ack(&self, items: &[DeliveredItem]) -> Vec<SettlementResult> {
         let receipts = items.iter().map(|item| item.receipt.unwrap()).collect();
         self.engine.ack("ns".into(), receipts, None).await.unwrap()
     }
@@ -89,6 +89,6 @@ pub fn item(priority: i32, payload: &str) -> NewItem {
 }
 
 /// The payloads of items.
-pub fn payloads(items: &[Delivered]) -> Vec<&str> {
+pub fn payloads(items: &[DeliveredItem]) -> Vec<&str> {
     items.iter().map(|item| std::str::from_utf8(&item.body.payload).unwrap()).collect()
 }

@@ -1,6 +1,6 @@
 //! Results of the client, as the messages that they came in.
 
-use forebay_client::{ActiveTopic, Dequeued, Enqueued, Error, Nacked, Timestamp};
+use forebay_client::{ActiveTopic, EnqueuedItem, Error, NackOutcome, ReceivedItem, Timestamp};
 use forebay_proto::{
     time::{to_duration, to_timestamp},
     v1,
@@ -25,7 +25,7 @@ fn retry_after(error: &Error) -> Option<prost_types::Duration> {
 }
 
 /// The result of one item of an enqueue.
-pub fn enqueued(result: &Result<Enqueued, Error>) -> v1::EnqueueResult {
+pub fn enqueued(result: &Result<EnqueuedItem, Error>) -> v1::EnqueueResult {
     match result {
         Ok(stored) => v1::EnqueueResult {
             item_id: stored.item_id.clone(),
@@ -43,7 +43,7 @@ pub fn enqueued(result: &Result<Enqueued, Error>) -> v1::EnqueueResult {
 }
 
 /// The result of one ack or nack.
-pub fn settled(result: &Result<Nacked, Error>) -> v1::SettleResult {
+pub fn settled(result: &Result<NackOutcome, Error>) -> v1::SettleResult {
     match result {
         Ok(done) => v1::SettleResult { delay_cut: done.delay_cut, ..Default::default() },
         Err(error) => v1::SettleResult {
@@ -69,7 +69,7 @@ pub fn extended(result: &Result<Timestamp, Error>) -> v1::ExtendLeaseResult {
 }
 
 /// A delivery.
-pub fn delivery(item: &Dequeued) -> v1::DequeuedItem {
+pub fn delivery(item: &ReceivedItem) -> v1::DequeuedItem {
     v1::DequeuedItem {
         item_id: item.item_id.clone(),
         receipt: item.receipt.clone(),

@@ -1,7 +1,7 @@
 //! `forebay ack`
 
 use clap::Args;
-use forebay_client::Nacked;
+use forebay_client::NackOutcome;
 
 use super::{connection::Connection, settled};
 use crate::{failure::Failure, output::Format};
@@ -28,7 +28,7 @@ impl Ack {
     /// Acknowledges the deliveries.
     pub async fn run(self) -> Result<(), Failure> {
         let results = self.connection.client().await?.ack(self.receipts.clone()).await?;
-        let results = results.into_iter().map(|result| result.map(|()| Nacked::default())).collect();
+        let results = results.into_iter().map(|result| result.map(|()| NackOutcome::default())).collect();
         settled::print(&self.format, self.receipts, results)
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Args;
-use forebay_client::{Client, Demand, DequeueCall, Dequeued, Error};
+use forebay_client::{Client, Demand, DequeueCall, Error, ReceivedItem};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -107,7 +107,7 @@ impl Dequeue {
     }
 
     /// Dequeues, with several long polls if the wait is longer than one.
-    async fn take(&self, client: &Client) -> Result<Vec<Dequeued>, Error> {
+    async fn take(&self, client: &Client) -> Result<Vec<ReceivedItem>, Error> {
         let end = Instant::now() + self.wait;
         let demand = |topic: &String| Demand { topic: topic.clone(), max_items: self.max };
         loop {
@@ -125,7 +125,7 @@ impl Dequeue {
         }
     }
 
-    fn print(&self, items: &[Dequeued]) -> Result<(), Failure> {
+    fn print(&self, items: &[ReceivedItem]) -> Result<(), Failure> {
         // With a wait, the failure says so.
         if items.is_empty() && self.wait.is_zero() {
             self.look.note("no item is ready");
@@ -144,7 +144,7 @@ impl Dequeue {
         }
     }
 
-    fn print_table(&self, items: &[Dequeued], wide: bool) -> io::Result<()> {
+    fn print_table(&self, items: &[ReceivedItem], wide: bool) -> io::Result<()> {
         let (style, topics) = (self.look.style(), wide || self.topics.len() > 1);
         let shown = |head: &str| match head {
             "TOPIC" => topics,
@@ -160,7 +160,7 @@ impl Dequeue {
         table.print(&style)
     }
 
-    fn print_raw(&self, items: &[Dequeued]) -> io::Result<()> {
+    fn print_raw(&self, items: &[ReceivedItem]) -> io::Result<()> {
         let end: &[u8] = if self.max > 1 || self.topics.len() > 1 { b"\n" } else { b"" };
         let mut out = io::stdout().lock();
         let for_eyes = out.is_terminal();
@@ -181,7 +181,7 @@ impl Dequeue {
 }
 
 /// A cell of an item.
-type ItemCell = fn(&Dequeued, &Style, PayloadForm) -> Cell;
+type ItemCell = fn(&ReceivedItem, &Style, PayloadForm) -> Cell;
 
 /// The columns of the table of items.
 const COLUMNS: [(&str, ItemCell); 11] = [
@@ -203,6 +203,6 @@ const COLUMNS: [(&str, ItemCell); 11] = [
     ("PAYLOAD", |item, _, form| output::payload(&item.payload, form).into()),
 ];
 
-fn to_json(items: &[Dequeued]) -> anyhow::Result<Vec<Value>> {
+fn to_json(items: &[ReceivedItem]) -> anyhow::Result<Vec<Value>> {
     items.iter().map(|item| output::to_json("DequeuedItem", &output::delivery(item))).collect()
 }

@@ -34,14 +34,14 @@ pub struct Extend {
 }
 
 /// Result of one receipt.
-struct Extended {
+struct ExtendOutcome {
     /// The receipt.
     receipt: String,
     /// When its lease ends.
     result: Result<Timestamp, Error>,
 }
 
-impl Row for Extended {
+impl Row for ExtendOutcome {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("RECEIPT", |row, _| Cell::from(&row.receipt)),
         Column::new("LEASE ENDS", |row, style| {
@@ -65,7 +65,7 @@ impl Extend {
         let client = self.connection.client().await?;
         let results = client.extend_lease(self.receipts.clone(), self.lease).await?;
         let each = self.receipts.into_iter().zip(results.clone());
-        let rows: Vec<_> = each.map(|(receipt, result)| Extended { receipt, result }).collect();
+        let rows: Vec<_> = each.map(|(receipt, result)| ExtendOutcome { receipt, result }).collect();
         let list = List { field: "results", rows: &rows, rest: Vec::new() };
         list.print(self.format.output, &self.format.look)?;
         settled::first_failure(results)

@@ -87,7 +87,7 @@ impl GetHistory {
             let every = humantime::format_duration(looked_every);
             self.format.look.note(&format!("a node looks every {every}: in between its figures stand still"));
         }
-        output::print_one(&Shown { topic: self.topic, found }, &self.format)
+        output::print_one(&TopicHistory { topic: self.topic, found }, &self.format)
     }
 }
 
@@ -106,14 +106,14 @@ fn span_of(span: Option<prost_types::Duration>) -> Duration {
 }
 
 /// A history, and what it is of.
-struct Shown {
+struct TopicHistory {
     /// The topic. Empty: a namespace, a shard, or the cluster.
     topic: String,
     /// How it was.
     found: GetHistoryResponse,
 }
 
-impl One for Shown {
+impl One for TopicHistory {
     fn name(&self) -> String {
         self.topic.clone()
     }

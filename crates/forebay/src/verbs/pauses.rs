@@ -41,7 +41,7 @@ impl Sides {
 
 /// The flags of a pause.
 #[derive(Args)]
-pub struct Pausing {
+pub struct PauseFlags {
     /// Server and namespace.
     #[command(flatten)]
     connection: Connection,
@@ -71,7 +71,7 @@ pub struct Pausing {
     dry_run: bool,
 }
 
-impl Pausing {
+impl PauseFlags {
     /// Pauses a topic; an empty one is the whole namespace.
     pub async fn run(self, topic: &str) -> Result<(), Failure> {
         let until = self.until.or(self.span.map(|span| SystemClock::default().wall().plus(span)));
@@ -90,7 +90,7 @@ impl Pausing {
 
 /// The flags of a resume.
 #[derive(Args)]
-pub struct Resuming {
+pub struct ResumeFlags {
     /// Server and namespace.
     #[command(flatten)]
     connection: Connection,
@@ -105,7 +105,7 @@ pub struct Resuming {
     note: Note,
 }
 
-impl Resuming {
+impl ResumeFlags {
     /// Ends pauses of a topic; an empty one is the whole namespace.
     pub async fn run(self, topic: &str) -> Result<(), Failure> {
         let client = self.connection.client().await?;

@@ -10,7 +10,7 @@ use crate::{failure::Failure, output::Table};
 
 /// Value of a setting in a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Given<T> {
+pub enum FlagValue<T> {
     /// It is not set any more.
     Unset,
     /// It is this.
@@ -23,16 +23,16 @@ pub enum Given<T> {
 pub struct SettingFlags {
     /// The lease of items that name none, as in 2m; `inherit`: not set here
     #[arg(long, value_name = "TIME", value_parser = span)]
-    pub default_lease: Option<Given<Duration>>,
+    pub default_lease: Option<FlagValue<Duration>>,
     /// How many deliveries may fail of items that name no number; `inherit`: not set here
     #[arg(long, value_name = "NUMBER", value_parser = number)]
-    pub default_max_attempts: Option<Given<u32>>,
+    pub default_max_attempts: Option<FlagValue<u32>>,
     /// How long items wait after a failed delivery, as in 10s, or 0s; `inherit`: not set here
     #[arg(long, value_name = "TIME", value_parser = span)]
-    pub retry_delay: Option<Given<Duration>>,
+    pub retry_delay: Option<FlagValue<Duration>>,
     /// How long dead letters are kept, as in 30d, or `forever`; `inherit`: not set here
     #[arg(long, value_name = "TIME", value_parser = retention)]
-    pub dead_letter_retention: Option<Given<Duration>>,
+    pub dead_letter_retention: Option<FlagValue<Duration>>,
 }
 
 impl SettingFlags {
@@ -63,47 +63,47 @@ pub fn check_version(named: Option<u64>, there: u64) -> Result<(), Failure> {
 
 /// A span that is set, unless a flag names it.
 pub fn merged_span(
-    given: Option<Given<Duration>>,
+    given: Option<FlagValue<Duration>>,
     there: Option<prost_types::Duration>,
 ) -> Option<prost_types::Duration> {
     merged(given, there.map(from_duration)).map(to_duration)
 }
 
 /// A setting that is there, unless a flag names it.
-fn merged<T>(given: Option<Given<T>>, there: Option<T>) -> Option<T> {
+fn merged<T>(given: Option<FlagValue<T>>, there: Option<T>) -> Option<T> {
     match given {
         None => there,
-        Some(Given::Unset) => None,
-        Some(Given::To(value)) => Some(value),
+        Some(FlagValue::Unset) => None,
+        Some(FlagValue::To(value)) => Some(value),
     }
 }
 
 /// Reads a span.
-pub fn span(text: &str) -> Result<Given<Duration>, String> {
+pub fn span(text: &str) -> Result<FlagValue<Duration>, String> {
     match text {
-        "inherit" => Ok(Given::Unset),
+        "inherit" => Ok(FlagValue::Unset),
         // A zero needs no unit.
-        "0" => Ok(Given::To(Duration::ZERO)),
-        text => humantime::parse_duration(text).map(Given::To).map_err(|error| error.to_string()),
+        "0" => Ok(FlagValue::To(Duration::ZERO)),
+        text => humantime::parse_duration(text).map(FlagValue::To).map_err(|error| error.to_string()),
     }
 }
 
-fn number(text: &str) -> Result<Given<u32>, String> {
+fn number(text: &str) -> Result<FlagValue<u32>, String> {
     match text {
-        "inherit" => Ok(Given::Unset),
+        "inherit" => Ok(FlagValue::Unset),
         text => match text.parse() {
-            Ok(number) if number > 0 => Ok(Given::To(number)),
+            Ok(number) if number > 0 => Ok(FlagValue::To(number)),
             _ => Err("it must be a number from 1 on, or `inherit`".to_owned()),
         },
     }
 }
 
-fn retention(text: &str) -> Result<Given<Duration>, String> {
+fn retention(text: &str) -> Result<FlagValue<Duration>, String> {
     if text == "forever" {
-        return Ok(Given::To(Duration::ZERO));
+        return Ok(FlagValue::To(Duration::ZERO));
     }
     match span(text)? {
-        Given::To(Duration::ZERO) => Err("for ever is written as `forever`".to_owned()),
+        FlagValue::To(Duration::ZERO) => Err("for ever is written as `forever`".to_owned()),
         given => Ok(given),
     }
 }
@@ -157,11 +157,17 @@ mod tests {
     #[test]
     fn values_of_flags_are_read() {
         let second = Duration::from_secs(1);
-        assert_eq!((span("1s"), span("inherit")), (Ok(Given::To(second)), Ok(Given::Unset)));
-        assert_eq!((span("0"), span("0s")), (Ok(Given::To(Duration::ZERO)), Ok(Given::To(Duration::ZERO))));
-        assert_eq!((number("3"), number("inherit")), (Ok(Given::To(3)), Ok(Given::Unset)));
-        assert_eq!(retention("forever"), Ok(Given::To(Duration::ZERO)));
-        assert_eq!((retention("1s"), retention("inherit")), (Ok(Given::To(second)), Ok(Given::Unset)));
+        assert_eq!((span("1s"), span("inherit")), (Ok(FlagValue::To(second)), Ok(FlagValue::Unset)));
+        assert_eq!(
+            (span("0"), span("0s")),
+            (Ok(FlagValue::To(Duration::ZERO)), Ok(FlagValue::To(Duration::ZERO)))
+        );
+        assert_eq!((number("3"), number("inherit")), (Ok(FlagValue::To(3)), Ok(FlagValue::Unset)));
+        assert_eq!(retention("forever"), Ok(FlagValue::To(Duration::ZERO)));
+        assert_eq!(
+            (retention("1s"), retention("inherit")),
+            (Ok(FlagValue::To(second)), Ok(FlagValue::Unset))
+        );
         for wrong in ["", "1", "forever", "-1s"] {
             assert!(span(wrong).is_err(), "{wrong}");
         }
@@ -182,8 +188,8 @@ mod tests {
         };
         let flags = SettingFlags {
             default_lease: None,
-            default_max_attempts: Some(Given::To(4)),
-            retry_delay: Some(Given::Unset),
+            default_max_attempts: Some(FlagValue::To(4)),
+            retry_delay: Some(FlagValue::Unset),
             dead_letter_retention: None,
         };
         let merged = flags.merge(&there);

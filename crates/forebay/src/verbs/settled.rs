@@ -1,6 +1,6 @@
 //! Prints the results of `ack` and `nack`, one line a receipt.
 
-use forebay_client::{Error, Nacked};
+use forebay_client::{Error, NackOutcome};
 use serde_json::Value;
 
 use crate::{
@@ -9,14 +9,14 @@ use crate::{
 };
 
 /// Result of one receipt.
-struct Settled {
+struct SettleOutcome {
     /// The receipt.
     receipt: String,
     /// The result.
-    result: Result<Nacked, Error>,
+    result: Result<NackOutcome, Error>,
 }
 
-impl Row for Settled {
+impl Row for SettleOutcome {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("RECEIPT", |row, _| Cell::from(&row.receipt)),
         Column::new("OUTCOME", |row, style| outcome(&row.result, style, |done, _| said(*done))),
@@ -35,15 +35,15 @@ impl Row for Settled {
 pub fn print(
     format: &Format,
     receipts: Vec<String>,
-    results: Vec<Result<Nacked, Error>>,
+    results: Vec<Result<NackOutcome, Error>>,
 ) -> Result<(), Failure> {
     let each = receipts.into_iter().zip(results.clone());
-    let rows: Vec<_> = each.map(|(receipt, result)| Settled { receipt, result }).collect();
+    let rows: Vec<_> = each.map(|(receipt, result)| SettleOutcome { receipt, result }).collect();
     List { field: "results", rows: &rows, rest: Vec::new() }.print(format.output, &format.look)?;
     first_failure(results)
 }
 
-fn said(done: Nacked) -> String {
+fn said(done: NackOutcome) -> String {
     let text = if done.delay_cut { "done, again earlier: the item expires" } else { "done" };
     text.to_owned()
 }

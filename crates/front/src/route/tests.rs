@@ -53,9 +53,9 @@ impl Verb for Script {
         assert_eq!(replies.len(), members.len());
         let misplaced = replies.iter().enumerate().filter_map(|(index, reply)| {
             let elsewhere = reply.as_ref().err()?.elsewhere.clone()?;
-            Some(Misplaced { index, elsewhere })
+            Some(MisplacedMember { index, elsewhere })
         });
-        let _ = notice.send(Placed { first_rank: 100, misplaced: misplaced.collect() });
+        let _ = notice.send(MemberPlaces { first_rank: 100, misplaced: misplaced.collect() });
         Ok(replies)
     }
 

@@ -1,13 +1,13 @@
 //! Actions that can happen next, and the states that come of them.
 
-use forebay_engine::claim::Denied;
+use forebay_engine::claim::DeniedTenure;
 
 use super::{
-    candidate::Delayed,
+    candidate::DelayedPart,
     operation::Step,
     scenario::Scenario,
     sent::Kind,
-    state::{Role, State, Told},
+    state::{CallerAnswer, Role, State},
 };
 
 /// One thing that happens. The numbers are those of nodes, or of operations under way.
@@ -16,7 +16,7 @@ pub enum Action {
     /// Time passes.
     Tick,
     /// A node looks at the shard.
-    Look(usize, Delayed),
+    Look(usize, DelayedPart),
     /// A node renews its claim.
     Renew(usize, bool),
     /// A node sends a batch.
@@ -114,10 +114,10 @@ fn of_node(scenario: &Scenario, state: &State, node: usize, actions: &mut Vec<Ac
     }
     match at.role {
         Role::Looks if !at.looked => {
-            actions.push(Action::Look(node, Delayed::Nothing));
+            actions.push(Action::Look(node, DelayedPart::Nothing));
             if may_delay {
-                actions.push(Action::Look(node, Delayed::Question));
-                actions.push(Action::Look(node, Delayed::TakeOver));
+                actions.push(Action::Look(node, DelayedPart::Question));
+                actions.push(Action::Look(node, DelayedPart::TakeOver));
             }
         }
         Role::Loads { left: 0, .. } => actions.push(Action::Loaded(node)),
@@ -177,7 +177,7 @@ pub(super) fn done(scenario: &Scenario, last: &State, action: Action) -> Option<
     match action {
         Action::Look(node, delayed) => {
             step.look(node, delayed);
-            if delayed != Delayed::Nothing && step.state.left.delays == last.left.delays {
+            if delayed != DelayedPart::Nothing && step.state.left.delays == last.left.delays {
                 return None;
             }
         }
@@ -265,13 +265,13 @@ impl Step<'_> {
         if let Some(owner) = self.state.nodes[node].owner_mut()
             && let Some(flight) = owner.flight.take()
         {
-            self.state.told[flight.call] = Told::Unknown;
+            self.state.told[flight.call] = CallerAnswer::Unknown;
         }
         self.leave_behind(node, Role::Looks);
         self.look_anew(node);
         let dead = &mut self.state.nodes[node];
         (dead.alive, dead.served_last, dead.slow_look) = (false, None, None);
-        dead.denied = Denied::default();
+        dead.denied = DeniedTenure::default();
         // The next process of that name never was an owner.
         self.state.denied.retain(|(of, _)| *of != node);
     }

@@ -51,7 +51,7 @@ impl Step<'_> {
             self.release(node, false);
         }
         if self.state.nodes[node].role == Role::Looks {
-            self.look(node, super::candidate::Delayed::Nothing);
+            self.look(node, super::candidate::DelayedPart::Nothing);
         }
     }
 

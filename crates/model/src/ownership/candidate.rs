@@ -19,7 +19,7 @@ const SLOW_REMEMBERED: u8 = 6;
 
 /// Part of an attempt that is delayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delayed {
+pub enum DelayedPart {
     /// Nothing.
     Nothing,
     /// The question.
@@ -30,7 +30,7 @@ pub enum Delayed {
 
 impl Step<'_> {
     /// Looks at the shard, and takes it over if that may be.
-    pub fn look(&mut self, node: usize, delayed: Delayed) {
+    pub fn look(&mut self, node: usize, delayed: DelayedPart) {
         let now = self.state.now;
         let seen = self.state.rows.seen.clone();
         let looking = &mut self.state.nodes[node];
@@ -43,7 +43,7 @@ impl Step<'_> {
     }
 
     /// Goes on with an attempt that began at a tick.
-    fn attempt(&mut self, node: usize, began: u8, delayed: Delayed) {
+    fn attempt(&mut self, node: usize, began: u8, delayed: DelayedPart) {
         let own = address(node);
         let looking = &mut self.state.nodes[node];
         let candidate = CandidateNode {
@@ -66,8 +66,8 @@ impl Step<'_> {
                     looking.role = Role::Asks(began);
                     let question = Kind::Ask(to, Tenure { epoch, incarnation }, candidate.server_slow);
                     return match delayed {
-                        Delayed::Question => self.send(node, question, true),
-                        _ => self.ask(node, question, delayed == Delayed::TakeOver),
+                        DelayedPart::Question => self.send(node, question, true),
+                        _ => self.ask(node, question, delayed == DelayedPart::TakeOver),
                     };
                 }
             }
@@ -77,7 +77,7 @@ impl Step<'_> {
         looking.role = Role::Claims;
         self.state.incarnations += 1;
         let claim = Kind::TakeOver(Incarnation([self.state.incarnations; 16]), seen);
-        self.send(node, claim, delayed == Delayed::TakeOver);
+        self.send(node, claim, delayed == DelayedPart::TakeOver);
     }
 
     /// The owner has answered, or has not.
@@ -86,7 +86,7 @@ impl Step<'_> {
         if let Some(watch) = &mut self.state.nodes[node].watch {
             watch.answered(answer, at(began));
         }
-        self.attempt(node, began, if delayed { Delayed::TakeOver } else { Delayed::Nothing });
+        self.attempt(node, began, if delayed { DelayedPart::TakeOver } else { DelayedPart::Nothing });
     }
 
     /// Begins to look as if it had seen nothing.

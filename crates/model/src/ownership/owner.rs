@@ -8,7 +8,7 @@ use super::{
     rows::Tenure,
     scenario::{Scenario, address, at},
     sent::Kind,
-    state::{Flight, Owner, Role, State, Told},
+    state::{CallerAnswer, Flight, Owner, Role, State},
 };
 use crate::Mistake;
 
@@ -56,7 +56,7 @@ impl Step<'_> {
         let number = owner.batch + 1;
         owner.flight = Some(Flight { number, call, sent_at, unknown: false, behind: 0 });
         let batch = Kind::Batch(owner.tenure, number, call);
-        self.state.told.push(Told::Nothing);
+        self.state.told.push(CallerAnswer::Nothing);
         self.send(node, batch, delayed);
     }
 
@@ -70,7 +70,7 @@ impl Step<'_> {
         let Some(flight) = owner.flight.take() else { return };
         owner.batch = flight.number;
         owner.trust.renewed(at(flight.sent_at));
-        self.state.told[flight.call] = Told::Ok;
+        self.state.told[flight.call] = CallerAnswer::Ok;
     }
 
     /// Ends the old connection, and asks the fence for the outcome of the batch in flight.
@@ -143,7 +143,7 @@ impl Step<'_> {
         if let Some(owner) = self.state.nodes[node].owner_mut()
             && let Some(flight) = owner.flight.take()
         {
-            self.state.told[flight.call] = if sent { Told::Unknown } else { Told::No };
+            self.state.told[flight.call] = if sent { CallerAnswer::Unknown } else { CallerAnswer::No };
         }
         self.leave_behind(node, Role::Looks);
         self.look_anew(node);

@@ -4,7 +4,7 @@ use stateright::Property;
 
 use super::{
     scenario::{Scenario, at},
-    state::{Node, State, Told},
+    state::{CallerAnswer, Node, State},
 };
 
 type Check = fn(&Scenario, &State) -> bool;
@@ -34,18 +34,18 @@ pub(super) fn broken(scenario: &Scenario, state: &State) -> Option<&'static str>
 }
 
 /// The numbers of the calls that were told this, as bits.
-fn told(state: &State, what: Told) -> u8 {
+fn told(state: &State, what: CallerAnswer) -> u8 {
     let calls = state.told.iter().enumerate().filter(|(_, told)| **told == what);
     calls.map(|(call, _)| 1 << call).sum()
 }
 
 /// A server that forgets undoes what it has answered: nobody can do anything about that.
 fn stays_ok(scenario: &Scenario, state: &State) -> bool {
-    scenario.faults.forgets > 0 || told(state, Told::Ok) & !state.rows.stored == 0
+    scenario.faults.forgets > 0 || told(state, CallerAnswer::Ok) & !state.rows.stored == 0
 }
 
 fn stays_refused(_: &Scenario, state: &State) -> bool {
-    told(state, Told::No) & state.rows.stored == 0
+    told(state, CallerAnswer::No) & state.rows.stored == 0
 }
 
 fn is_owners(_: &Scenario, state: &State) -> bool {

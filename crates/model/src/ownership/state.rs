@@ -1,6 +1,6 @@
 //! One moment of the model.
 
-use forebay_engine::claim::{Denied, HandOver, Trust, Watch};
+use forebay_engine::claim::{DeniedTenure, HandOver, Trust, Watch};
 use forebay_types::Incarnation;
 
 use super::{
@@ -30,7 +30,7 @@ pub struct State {
     /// The node that is to own the shard, if it is for one at a time.
     pub home: usize,
     /// Answer to the caller of each batch.
-    pub told: Vec<Told>,
+    pub told: Vec<CallerAnswer>,
     /// Which node has told a candidate that it does not own the shard in which tenure.
     pub denied: Vec<(usize, Tenure)>,
     /// How many incarnations there were.
@@ -43,7 +43,7 @@ pub struct State {
 
 /// Answer to a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Told {
+pub enum CallerAnswer {
     /// Nothing yet.
     Nothing,
     /// That its batch is stored.
@@ -72,7 +72,7 @@ pub struct Node {
     /// In which tick a look was slow last.
     pub slow_look: Option<u8>,
     /// Denials that it gave candidates.
-    pub denied: Denied,
+    pub denied: DeniedTenure,
     /// It has looked at the shard in this tick.
     pub looked: bool,
     /// It has renewed its claim in this tick.
@@ -144,7 +144,7 @@ impl State {
             watch: None,
             served_last: None,
             slow_look: None,
-            denied: Denied::default(),
+            denied: DeniedTenure::default(),
             looked: false,
             renewed: false,
         };

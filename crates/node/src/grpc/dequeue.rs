@@ -8,7 +8,7 @@ use forebay_edge::{
     rpc::fields::{self, Path},
     traces::{note_items, note_origins},
 };
-use forebay_engine::{CallerFrom, Delivered, Demand, DequeueCall};
+use forebay_engine::{CallerFrom, DeliveredItem, Demand, DequeueCall};
 use forebay_proto::{
     time::to_timestamp,
     v1::{
@@ -41,7 +41,7 @@ pub async fn dequeue(
     let wait = if wait.is_zero() || call.park() { wait } else { Duration::ZERO };
     // Only the answer's size tells whether there is room for it. Without room its items are given back, and
     // so they are if the caller's rights have ended while it waited.
-    let fits = |items: &[Delivered]| {
+    let fits = |items: &[DeliveredItem]| {
         if !wait.is_zero() {
             call.may_still()?;
         }
@@ -102,7 +102,7 @@ fn demands(limits: &Limits, asked: Vec<TopicDemand>) -> Result<Vec<Demand>, Refu
     Ok(demands)
 }
 
-fn to_wire(namespace: &str, item: Delivered) -> DequeuedItem {
+fn to_wire(namespace: &str, item: DeliveredItem) -> DequeuedItem {
     let policy = match item.policy {
         DeliveryPolicy::AtLeastOnce => WirePolicy::AtLeastOnce,
         DeliveryPolicy::AtMostOnce => WirePolicy::AtMostOnce,

@@ -5,11 +5,11 @@ use forebay_edge::{
     rpc::{
         fields::{self, Path},
         members::Members,
-        status::{self, Refused},
+        status::{self, RefusalFields},
     },
     traces::{Origin, name_origin, note_items},
 };
-use forebay_engine::{EnqueueCall, Enqueued, NewItem};
+use forebay_engine::{EnqueueCall, EnqueueOutcome, NewItem};
 use forebay_proto::{
     time::to_timestamp,
     v1::{
@@ -149,16 +149,16 @@ fn check(limits: &Limits, now: Timestamp, index: usize, item: EnqueueItem) -> Re
     })
 }
 
-fn result(answer: Result<Enqueued, Refusal>) -> EnqueueResult {
+fn result(answer: Result<EnqueueOutcome, Refusal>) -> EnqueueResult {
     match answer {
-        Ok(Enqueued { id, duplicate, first_at }) => EnqueueResult {
+        Ok(EnqueueOutcome { id, duplicate, first_at }) => EnqueueResult {
             item_id: id.to_string(),
             duplicate,
             first_enqueued_at: first_at.map(to_timestamp),
             ..Default::default()
         },
         Err(refusal) => {
-            let Refused { error, reason, retry_after } = status::of_result(&refusal);
+            let RefusalFields { error, reason, retry_after } = status::of_result(&refusal);
             EnqueueResult { error, reason, retry_after, ..Default::default() }
         }
     }

@@ -5,7 +5,7 @@ use forebay_edge::{
     rpc::{
         fields::{self, Path},
         members::Members,
-        status::{self, Refused},
+        status::{self, RefusalFields},
     },
 };
 use forebay_engine::ExtendOf;
@@ -55,7 +55,7 @@ fn result(answer: Result<Timestamp, Refusal>) -> ExtendLeaseResult {
     match answer {
         Ok(end) => ExtendLeaseResult { lease_expires_at: Some(to_timestamp(end)), ..Default::default() },
         Err(refusal) => {
-            let Refused { error, reason, retry_after } = status::of_result(&refusal);
+            let RefusalFields { error, reason, retry_after } = status::of_result(&refusal);
             ExtendLeaseResult { error, reason, retry_after, ..Default::default() }
         }
     }

@@ -12,4 +12,4 @@ mod server;
 mod service;
 
 pub use queue::Queue;
-pub use server::{Health, Layers, ReflectionError, Serving, serve};
+pub use server::{GrpcServer, Health, Layers, ReflectionError, serve};

@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_edge::{
     access::Access,
-    admission::{AdmissionLayer, AdmissionLoad, Calls, Incoming, LoadLimits, RequestBounds},
+    admission::{AdmissionLayer, AdmissionListener, AdmissionLoad, Calls, LoadLimits, RequestBounds},
     audit::Auditor,
     browsers::NoBrowsers,
     connections::PlaceRules,
-    tls::{Beginning, Listener, Source},
+    tls::{HandshakeConfig, Listener, Source},
     traces::Traces,
 };
 use forebay_operators::calls::Admin;
@@ -31,7 +31,7 @@ const FIELDS: usize = 16;
 const RESPONSE_BYTES_MAX: usize = 16 << 20;
 
 /// A running gRPC server.
-pub struct Serving {
+pub struct GrpcServer {
     /// Sets what health checks answer.
     health: Health,
     /// Read by the pages and metrics.
@@ -82,7 +82,7 @@ pub async fn serve(
     limits: LoadLimits,
     rules: PlaceRules,
     layers: Layers,
-) -> Result<Serving, ReflectionError> {
+) -> Result<GrpcServer, ReflectionError> {
     let load = Arc::new(AdmissionLoad::with(&limits, &rules));
     let decode = queue.rules.limits.request_bytes + DECODE_HEADROOM_BYTES;
     // Enough room for a message to be refused with the name of its field.
@@ -122,17 +122,17 @@ pub async fn serve(
         .layer(admission)
         .add_routes(routes);
     let (shutdown, closed) = oneshot::channel::<()>();
-    let beginning = Beginning { tls, http2: true, limit: limits.timeouts.handshake };
+    let beginning = HandshakeConfig { tls, http2: true, limit: limits.timeouts.handshake };
     let listener = Listener::new(listener, load.connections.clone(), beginning);
-    let incoming = Incoming::new(listener, load.clone());
+    let incoming = AdmissionListener::new(listener, load.clone());
     let task = tokio::spawn(router.serve_with_incoming_shutdown(incoming, async {
         // A dropped sender means the same as a message.
         let _ = closed.await;
     }));
-    Ok(Serving { health, load, calls, shutdown, task })
+    Ok(GrpcServer { health, load, calls, shutdown, task })
 }
 
-impl Serving {
+impl GrpcServer {
     /// Sets what health checks answer.
     pub fn health(&self) -> &Health {
         &self.health

@@ -8,10 +8,10 @@ use forebay_edge::{
     rpc::{
         fields,
         members::Members,
-        status::{self, Refused},
+        status::{self, RefusalFields},
     },
 };
-use forebay_engine::{ChangeCall, Changed, ItemChange};
+use forebay_engine::{ChangeCall, ChangeResult, ItemChange};
 use forebay_peers::looks::items::state_message;
 use forebay_proto::v1;
 use forebay_types::{ItemId, Reason, Refusal, cut_text};
@@ -47,7 +47,7 @@ pub async fn cancel(
     if !request.dry_run {
         log(caller, &change, &changed, &request.reason);
     }
-    let by_id: HashMap<ItemId, Changed> = change.items.into_iter().zip(changed).collect();
+    let by_id: HashMap<ItemId, ChangeResult> = change.items.into_iter().zip(changed).collect();
     let answers = named.iter().filter_map(|id| by_id.get(id).cloned()).collect();
     let answers = results.merge("item_ids", answers)?;
     let results = request.item_ids.into_iter().zip(answers).map(|(id, changed)| result(id, changed));
@@ -58,22 +58,22 @@ fn wrong_id(index: usize, error: &dyn std::fmt::Display) -> Refusal {
     Refusal::field(format!("item_ids[{index}]"), error.to_string())
 }
 
-fn result(item_id: String, changed: Changed) -> v1::CancelItemResult {
+fn result(item_id: String, changed: ChangeResult) -> v1::CancelItemResult {
     match changed {
         Ok(state) => {
             v1::CancelItemResult { item_id, state: state_message(state).into(), ..Default::default() }
         }
         Err(refusal) => {
-            let Refused { error, reason, retry_after } = status::of_result(&refusal);
+            let RefusalFields { error, reason, retry_after } = status::of_result(&refusal);
             v1::CancelItemResult { item_id, error, reason, retry_after, ..Default::default() }
         }
     }
 }
 
 /// Logs who removed items and why, as they can't be looked at any more.
-fn log(caller: &Identity, change: &ChangeCall, changed: &[Changed], reason: &str) {
+fn log(caller: &Identity, change: &ChangeCall, changed: &[ChangeResult], reason: &str) {
     let cancelled = changed.iter().filter(|result| result.is_ok()).count();
-    let unknown = |result: &&Changed| matches!(result, Err(why) if why.reason == Reason::OutcomeUnknown);
+    let unknown = |result: &&ChangeResult| matches!(result, Err(why) if why.reason == Reason::OutcomeUnknown);
     let unknown = changed.iter().filter(unknown).count();
     if cancelled + unknown > 0 {
         let (namespace, who) = (&*change.namespace, &*caller.id);

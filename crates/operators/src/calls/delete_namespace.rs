@@ -35,7 +35,7 @@ pub async fn delete(
     call.request().count_for(&namespace)?;
     cut_text(&mut request.reason, REASON_BYTES);
     let book = &admin.policies;
-    let Found { topics, with_items, counts, mut goes_on } =
+    let NamespaceFindings { topics, with_items, counts, mut goes_on } =
         look(admin, call, &namespace, request.force).await?;
     let mut found = v1::Namespace {
         namespace: namespace.to_string(),
@@ -77,7 +77,7 @@ pub async fn delete(
 }
 
 /// Findings of a look at a namespace.
-struct Found {
+struct NamespaceFindings {
     /// How many topics memory knows.
     topics: u64,
     /// Topics that have items.
@@ -89,7 +89,12 @@ struct Found {
 }
 
 /// Looks at its topics until one has an item, or with `force` as many as a call takes.
-async fn look(admin: &Admin, call: &Call, namespace: &Namespace, force: bool) -> Result<Found, Refusal> {
+async fn look(
+    admin: &Admin,
+    call: &Call,
+    namespace: &Namespace,
+    force: bool,
+) -> Result<NamespaceFindings, Refusal> {
     let _walk = admin.gather.admit_walk(namespace)?;
     let _look = admin.gather.admit(namespace, SCAN_BYTES)?;
     let scope = TopicScope { namespace: Some(namespace.clone()), prefix: String::new() };
@@ -105,7 +110,7 @@ async fn look(admin: &Admin, call: &Call, namespace: &Namespace, force: bool) ->
                 return Err(not_empty("namespace", &topic));
             }
             if with_items.len() == WITH_ITEMS_MAX {
-                return Ok(Found { topics, with_items, counts, goes_on: true });
+                return Ok(NamespaceFindings { topics, with_items, counts, goes_on: true });
             }
             with_items.push(topic.topic);
         }
@@ -117,7 +122,7 @@ async fn look(admin: &Admin, call: &Call, namespace: &Namespace, force: bool) ->
     }
     let incomplete: BTreeSet<u32> = walk.incomplete;
     match incomplete.is_empty() {
-        true => Ok(Found { topics, with_items, counts, goes_on: false }),
+        true => Ok(NamespaceFindings { topics, with_items, counts, goes_on: false }),
         false => Err(not_asked(&incomplete.into_iter().collect::<Vec<_>>())),
     }
 }

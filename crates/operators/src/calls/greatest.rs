@@ -32,7 +32,7 @@ struct ByFigure {
     /// At most so many.
     most: usize,
     /// The least of them is at the top, where it gives way.
-    heap: BinaryHeap<Ranked>,
+    heap: BinaryHeap<RankedTopic>,
 }
 
 impl Greatest {
@@ -65,24 +65,24 @@ impl ByFigure {
     fn add(&mut self, topic: &v1::Topic) {
         let rank = rank(topic, self.figure);
         if self.heap.len() < self.most {
-            self.heap.push(Ranked { rank, topic: topic.clone() });
+            self.heap.push(RankedTopic { rank, topic: topic.clone() });
         } else if let Some(mut least) = self.heap.peek_mut()
             && least.comes_after(rank, topic)
         {
-            *least = Ranked { rank, topic: topic.clone() };
+            *least = RankedTopic { rank, topic: topic.clone() };
         }
     }
 }
 
 /// A topic at its place: a greater figure comes first.
-struct Ranked {
+struct RankedTopic {
     /// Smaller for a greater figure.
     rank: (i64, i32),
     /// The topic.
     topic: v1::Topic,
 }
 
-impl Ranked {
+impl RankedTopic {
     /// Whether its place is behind that of a topic.
     fn comes_after(&self, rank: (i64, i32), topic: &v1::Topic) -> bool {
         self.place() > (rank, &topic.namespace, &topic.topic)
@@ -93,25 +93,25 @@ impl Ranked {
     }
 }
 
-impl Ord for Ranked {
+impl Ord for RankedTopic {
     fn cmp(&self, other: &Self) -> Ordering {
         self.place().cmp(&other.place())
     }
 }
 
-impl PartialOrd for Ranked {
+impl PartialOrd for RankedTopic {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Ranked {
+impl PartialEq for RankedTopic {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Ranked {}
+impl Eq for RankedTopic {}
 
 /// Smaller for a greater figure.
 fn rank(topic: &v1::Topic, figure: Figure) -> (i64, i32) {

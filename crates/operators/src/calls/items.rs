@@ -25,7 +25,7 @@ const ITEM_BYTES: usize = 16 << 10;
 
 /// How much of an item is shown.
 #[derive(Debug, Clone, Copy)]
-struct Shown {
+struct DetailLevel {
     /// Headers and metadata, too.
     all: bool,
     /// Bytes of the payload that are shown at most.
@@ -107,7 +107,7 @@ pub fn not_found(id: ItemId) -> Refusal {
     Refusal::new(Reason::ItemNotFound, format!("there is no item {id}"))
 }
 
-fn shown(view: i32, max_payload_bytes: u32) -> Result<Shown, Refusal> {
+fn shown(view: i32, max_payload_bytes: u32) -> Result<DetailLevel, Refusal> {
     let all = match v1::ItemView::try_from(view) {
         Ok(v1::ItemView::Unspecified | v1::ItemView::Basic) => false,
         Ok(v1::ItemView::Full) => true,
@@ -118,10 +118,10 @@ fn shown(view: i32, max_payload_bytes: u32) -> Result<Shown, Refusal> {
         (0, true) => PAYLOAD_BYTES_DEFAULT,
         (bytes, _) => fields::within("max_payload_bytes", bytes, 0, PAYLOAD_BYTES_MAX)?,
     };
-    Ok(Shown { all, payload_max })
+    Ok(DetailLevel { all, payload_max })
 }
 
-impl Shown {
+impl DetailLevel {
     /// Contents of items are shown to those alone who have the right `inspect`.
     fn to(self, caller: &Identity, namespace: &Namespace) -> Self {
         match caller.may(Scope::Inspect, namespace) {

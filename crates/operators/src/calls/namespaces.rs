@@ -6,7 +6,7 @@ use forebay_edge::{
     admission::Call,
     rpc::{page_token::List, rules::ALL_NAMESPACES},
 };
-use forebay_engine::{RETRY_AFTER, TopicScope, Wanted};
+use forebay_engine::{DesiredSettings, RETRY_AFTER, TopicScope};
 use forebay_peers::looks::topics::{FLOW_BYTES, add_counts, add_rates};
 use forebay_proto::{time::earlier, v1};
 use forebay_types::{Namespace, Reason, Refusal, TopicName};
@@ -98,11 +98,11 @@ pub async fn add_wanted(
     admin: &Admin,
     caller: &Namespace,
     namespaces: &mut [v1::Namespace],
-) -> Result<Vec<Wanted>, Refusal> {
+) -> Result<Vec<DesiredSettings>, Refusal> {
     let names = namespaces.iter().map(|it| TopicName::new(it.namespace.as_str(), "")).collect();
     let wanted = admin.gather.policies(caller.clone(), names).await?;
     let now = admin.clock.wall();
-    for (namespace, Wanted { policy, settings, version }) in namespaces.iter_mut().zip(&wanted) {
+    for (namespace, DesiredSettings { policy, settings, version }) in namespaces.iter_mut().zip(&wanted) {
         namespace.pauses = pauses::pauses_of(policy, true, now);
         namespace.settings = (!settings.is_nothing()).then(|| settings::namespace_message(settings));
         namespace.settings_version = *version;

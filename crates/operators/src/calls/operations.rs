@@ -13,7 +13,7 @@ use forebay_types::{Namespace, Reason, Refusal, ShardId};
 use prost::Message as _;
 
 use super::context::{Admin, page_rows};
-use crate::gather::{Asked, OperationView};
+use crate::gather::{LookExtent, OperationView};
 
 /// The longest wait for another version.
 const WAIT_MAX: Duration = Duration::from_secs(20);
@@ -43,7 +43,7 @@ pub async fn get(
     let until = tokio::time::Instant::now() + wait.min(call.left().saturating_sub(ANSWER_TIME));
     loop {
         let (view, all, shards) = look(admin, &namespace, id).await?;
-        let asked = Asked { all: &all, looked_at: &shards, now: admin.clock.wall() };
+        let asked = LookExtent { all: &all, looked_at: &shards, now: admin.clock.wall() };
         let operation = view.message(asked, true);
         if operation.version != request.version || tokio::time::Instant::now() >= until {
             call.reserve_answer(operation.encoded_len())?;
@@ -78,7 +78,7 @@ pub async fn list(
     let limit = page_rows(request.page_size);
     let next = views.get(limit).and_then(|_| views.get(limit - 1)).map(position);
     views.truncate(limit);
-    let asked = Asked { all: &all, looked_at: &shards, now: admin.clock.wall() };
+    let asked = LookExtent { all: &all, looked_at: &shards, now: admin.clock.wall() };
     let operations: Vec<v1::Operation> = views.iter().map(|view| view.message(asked, false)).collect();
     call.reserve_answer(operations.iter().map(v1::Operation::encoded_len).sum())?;
     Ok(v1::ListOperationsResponse {
@@ -178,7 +178,7 @@ async fn change(
             (view, all, looked_at) = look(admin, namespace, id).await?;
         }
     }
-    let asked = Asked { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
+    let asked = LookExtent { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
     let operation = view.message(asked, true);
     call.reserve_answer(operation.encoded_len())?;
     Ok(operation)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_access::Identity;
 use forebay_edge::{admission::Call, audit::principal_name, rpc::fields};
-use forebay_engine::Wanted;
+use forebay_engine::DesiredSettings;
 use forebay_proto::{time::to_timestamp, v1};
 use forebay_types::{
     NOTE_BYTES_MAX, Namespace, PAUSED_BY_BYTES_MAX, Pause, Policy, Refusal, Side, Timestamp, Topic,
@@ -79,8 +79,9 @@ pub async fn add_to(admin: &Admin, caller: &Namespace, topics: &mut [v1::Topic])
     names.extend(namespaces);
     let policies = admin.gather.policies(caller.clone(), names.clone()).await?;
     let now = admin.clock.wall();
-    let of_namespaces: Vec<(&TopicName, &Wanted)> = names.iter().zip(&policies).skip(count).collect();
-    for (topic, Wanted { policy, settings, version }) in topics.iter_mut().zip(&policies) {
+    let of_namespaces: Vec<(&TopicName, &DesiredSettings)> =
+        names.iter().zip(&policies).skip(count).collect();
+    for (topic, DesiredSettings { policy, settings, version }) in topics.iter_mut().zip(&policies) {
         topic.settings = (!settings.is_nothing()).then(|| settings::topic_message(settings));
         topic.settings_version = *version;
         topic.pauses = pauses_of(policy, false, now);

@@ -23,7 +23,7 @@ use super::{
     operations::{OPERATION_BYTES, RATE_MAX, look},
     update_item::values,
 };
-use crate::gather::{Asked, described};
+use crate::gather::{LookExtent, described};
 
 /// The rate of a request that names none.
 const RATE_DEFAULT: u32 = 5_000;
@@ -80,7 +80,7 @@ pub async fn run(
     // Nodes that do not answer are told again by the owner of the home shard.
     admin.gather.order(&OperationOrder::Follow(Box::new(row.spec.clone())), None).await;
     let (view, all, looked_at) = look(admin, &namespace, row.spec.id).await?;
-    let asked = Asked { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
+    let asked = LookExtent { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
     let operation = view.message(asked, true);
     call.reserve_answer(operation.encoded_len())?;
     Ok(v1::StartOperationResponse {
@@ -251,7 +251,7 @@ async fn repeated(
     if !view.spec.is_same_request(spec) {
         return Err(reused("was used for another operation"));
     }
-    let asked = Asked { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
+    let asked = LookExtent { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
     let operation = Some(view.message(asked, true));
     Ok(Some(v1::StartOperationResponse { operation, ..v1::StartOperationResponse::default() }))
 }

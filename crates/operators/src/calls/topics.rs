@@ -17,7 +17,7 @@ use forebay_peers::{
 use forebay_proto::{peer, time::from_timestamp, v1};
 use forebay_types::{
     Namespace, Reason, Refusal, Timestamp, TopicName,
-    filter::{Field, Filter, Held, Kind},
+    filter::{Field, FieldValue, Filter, Kind},
 };
 
 use super::{
@@ -314,26 +314,26 @@ async fn by_figures(
 impl Query {
     fn passes(&self, topic: &v1::Topic) -> bool {
         self.filter.holds(|field| match field {
-            "topic" => Held::Text((&topic.topic).into()),
-            "namespace" => Held::Text((&topic.namespace).into()),
-            "state" => Held::Words(states(topic)),
+            "topic" => FieldValue::Text((&topic.topic).into()),
+            "namespace" => FieldValue::Text((&topic.namespace).into()),
+            "state" => FieldValue::Words(states(topic)),
             "ready" => number(topic.ready_count),
             "leased" => number(topic.leased_count),
             "scheduled" => number(topic.scheduled_count),
             "dead" => number(topic.dead_count),
             "waiting" => number(topic.waiting_calls),
-            "ready_age" => topic.oldest_ready_at.map_or(Held::Nothing, |at| {
+            "ready_age" => topic.oldest_ready_at.map_or(FieldValue::Nothing, |at| {
                 let since = at.seconds * 1_000_000 + i64::from(at.nanos) / 1_000;
-                Held::Number((self.now.as_micros() - since).max(0))
+                FieldValue::Number((self.now.as_micros() - since).max(0))
             }),
-            _ => Held::Nothing,
+            _ => FieldValue::Nothing,
         })
     }
 }
 
 /// A count as filters have it.
-fn number(count: u64) -> Held<'static> {
-    Held::Number(i64::try_from(count).unwrap_or(i64::MAX))
+fn number(count: u64) -> FieldValue<'static> {
+    FieldValue::Number(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 fn states(topic: &v1::Topic) -> Vec<&'static str> {

@@ -16,7 +16,7 @@ use std::{
 
 use forebay_config::Config;
 use forebay_edge::tls::{Live, PeerTls};
-use forebay_membership::{BeginError, Begun};
+use forebay_membership::{BeginError, InitialCatalog};
 use forebay_peers::{Credentials, Dial, PeerLinks};
 use forebay_store::CatalogImage;
 use futures_util::{FutureExt as _, future::join_all};
@@ -29,7 +29,7 @@ use super::{
 use crate::shards::mysql_options;
 
 /// Reads the catalog, or an image of it.
-pub async fn begin(config: &Config, tls: Option<Arc<Live<PeerTls>>>) -> Result<Begun, BeginError> {
+pub async fn begin(config: &Config, tls: Option<Arc<Live<PeerTls>>>) -> Result<InitialCatalog, BeginError> {
     let catalog = open_catalog(&config.catalog, &mysql_options(config)).map_err(BeginError::Catalog)?;
     let said = AtomicBool::default();
     let image = || image(config, tls.clone(), &said).boxed();

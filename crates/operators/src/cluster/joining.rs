@@ -8,13 +8,13 @@ use forebay_edge::{
     connections::Places,
     listen::{BindError, host_name, listen, reachable},
     random::{NoRandomNumbers, random},
-    tls::{Beginning, Listener, Live, PeerTls, Source},
+    tls::{HandshakeConfig, Listener, Live, PeerTls, Source},
     traces::Traces,
     turns::Turns,
 };
 use forebay_engine::Engine;
-use forebay_membership::{Begun, ClusterState, ClusterTask, Followed, JoinError, Membership};
-use forebay_peers::{Credentials, Dial, Incoming, PeerCalls, PeerLinks, PeerServing, history::History};
+use forebay_membership::{ClusterState, ClusterTask, EngineShards, InitialCatalog, JoinError, Membership};
+use forebay_peers::{Credentials, Dial, PeerCalls, PeerLinks, PeerListener, PeerServer, history::History};
 use forebay_store::{Catalog, CatalogNode, ImageVersions, NodeReport};
 use forebay_types::{Clock, ClusterId, Incarnation, SystemClock};
 use tokio::sync::{Notify, watch};
@@ -50,13 +50,13 @@ pub struct Member {
     /// Learns which shards the node is to own. `None`: the node has left.
     pub cluster: Option<ClusterTask>,
     /// Serves other nodes. `None`: this one is the only one.
-    pub peers: Option<PeerServing>,
+    pub peers: Option<PeerServer>,
 }
 
 /// A node that is about to join its cluster.
-pub struct Joining {
+pub struct JoiningNode {
     /// The catalog as it was read at the start.
-    begun: Begun,
+    begun: InitialCatalog,
     /// The entry with which the node tells others of itself.
     pub node: CatalogNode,
     /// The way to other nodes.
@@ -66,7 +66,7 @@ pub struct Joining {
     /// Where the node keeps a copy of the catalog.
     catalog_copy: Option<PathBuf>,
     /// The port for other nodes. `None`: this one is the only one.
-    incoming: Option<Incoming>,
+    incoming: Option<PeerListener>,
     /// Receives what the rest of the node is to know of the cluster.
     pub state: watch::Sender<Arc<ClusterState>>,
     /// Notified when the catalog has changed.
@@ -77,12 +77,12 @@ pub struct Joining {
     pub history: History,
 }
 
-impl Joining {
+impl JoiningNode {
     /// Takes the port for other nodes, if any may join, with a bound of its connections, and with TLS if
     /// there is a certificate for it. The only node of a cluster has one address: that for clients.
     pub async fn listen(
         config: &Config,
-        begun: Begun,
+        begun: InitialCatalog,
         places: Arc<Places>,
         tls: Option<Arc<Live<PeerTls>>>,
         clients_address: &str,
@@ -95,8 +95,9 @@ impl Joining {
                 let source = tls.clone();
                 let source =
                     source.map(|live| Source::new(live, |tls| (tls.server.clone(), Some(tls.nodes.clone()))));
-                let beginning = Beginning { tls: source, http2: true, limit: config.load.timeouts.handshake };
-                let incoming = Incoming(Listener::new(listener, places, beginning));
+                let beginning =
+                    HandshakeConfig { tls: source, http2: true, limit: config.load.timeouts.handshake };
+                let incoming = PeerListener(Listener::new(listener, places, beginning));
                 let address = config.advertise.clone().unwrap_or_else(|| reachable(bound));
                 if address == clients_address {
                     return Err(JoiningError::ClientsAddress(address));
@@ -181,7 +182,7 @@ impl Joining {
         self,
         engine: Engine,
         clock: Arc<dyn Clock>,
-        followed: Followed,
+        followed: EngineShards,
         traces: Option<Traces>,
     ) -> Result<Member, JoinError> {
         let Self {
@@ -204,7 +205,7 @@ impl Joining {
             traces,
         };
         let peers = incoming.map(|incoming| forebay_peers::serve(incoming, credentials, calls));
-        let Begun { catalog, copy, tokens, .. } = begun;
+        let InitialCatalog { catalog, copy, tokens, .. } = begun;
         let tasks = Arc::new(());
         let membership = Membership {
             catalog,

@@ -28,7 +28,7 @@ pub enum CatalogMigrateError {
 }
 
 /// Outcome of a migration.
-pub struct CatalogMigrated {
+pub struct CatalogMigration {
     /// The cluster.
     pub cluster: ClusterId,
     /// The versions of the schema that were applied.
@@ -44,7 +44,7 @@ pub struct CatalogMigrated {
 /// Brings the catalog up to date. The cluster of a new catalog is that of the listed shards, or a new one.
 /// The only node of a cluster finds a shard where its configuration lists it; of several nodes, one with an
 /// old list must not change what the others use.
-pub async fn migrate(config: &Config) -> Result<CatalogMigrated, CatalogMigrateError> {
+pub async fn migrate(config: &Config) -> Result<CatalogMigration, CatalogMigrateError> {
     let catalog = open_catalog(&config.catalog, &shards::mysql_options(config))?;
     let (cluster, applied) = schema(config, &*catalog).await?;
     let CatalogChanges { shards: known, versions, .. } = catalog.read(Versions::default()).await?;
@@ -72,7 +72,7 @@ pub async fn migrate(config: &Config) -> Result<CatalogMigrated, CatalogMigrateE
     }
     let all = catalog.read(Versions::default()).await?.shards.unwrap_or_default();
     let shards = all.iter().map(shard_config).collect();
-    Ok(CatalogMigrated { cluster, applied, added, moved, shards })
+    Ok(CatalogMigration { cluster, applied, added, moved, shards })
 }
 
 /// Checks the schemas of shards that are listed at other addresses than those of the catalog.
@@ -103,7 +103,7 @@ async fn check_places(
     "shard {shard} is listed at {listed}, and the catalog has it {}: run `forebay migrate`",
     found(known)
 )]
-pub struct Misplaced {
+pub struct ShardMismatch {
     /// The shard.
     pub(super) shard: ShardId,
     /// Where it is listed.
@@ -118,12 +118,12 @@ fn found(known: &Option<String>) -> String {
 
 /// Finds shards that are not where the only node of a cluster has them listed: nobody would notice that a new
 /// list is of no effect. Nodes of several need not list shards.
-pub fn misplaced(config: &Config, known: &[CatalogShard]) -> Vec<Misplaced> {
+pub fn misplaced(config: &Config, known: &[CatalogShard]) -> Vec<ShardMismatch> {
     let listed = config.shards.iter().filter(|_| config.is_alone());
     let is_elsewhere = |listed: &ShardConfig| {
         let known = known.iter().find(|row| row.id == listed.id).map(|row| row.url.clone());
         let url = url_of(listed);
-        (known.as_ref() != Some(&url)).then_some(Misplaced { shard: listed.id, listed: url, known })
+        (known.as_ref() != Some(&url)).then_some(ShardMismatch { shard: listed.id, listed: url, known })
     };
     listed.filter_map(is_elsewhere).collect()
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use forebay_config::Config;
 use forebay_edge::access::{self, AccessError};
-use forebay_store::{Catalog, CatalogChanges, Home, StoreError, TokenAdded, Versions};
+use forebay_store::{Catalog, CatalogChanges, Home, StoreError, TokenAddOutcome, Versions};
 use forebay_types::{NodeName, NodeNameError, ShardId, SystemClock};
 
 use super::catalog::open_catalog;
@@ -93,9 +93,9 @@ pub async fn pin(
 pub async fn bootstrap(config: &Config, token: &str, name: &str) -> Result<(), OperateError> {
     let (catalog, clock) = (open(config)?, SystemClock::default());
     match access::bootstrap(&*catalog, &clock, token, name, false).await? {
-        TokenAdded::Yes(_) => Ok(()),
-        TokenAdded::IdTaken | TokenAdded::HasAdmin => Err(OperateError::Busy),
-        TokenAdded::NamespaceFull | TokenAdded::RootFull | TokenAdded::Full => {
+        TokenAddOutcome::Yes(_) => Ok(()),
+        TokenAddOutcome::IdTaken | TokenAddOutcome::HasAdmin => Err(OperateError::Busy),
+        TokenAddOutcome::NamespaceFull | TokenAddOutcome::RootFull | TokenAddOutcome::Full => {
             Err(OperateError::TooManyTokens)
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_engine::{ChangeCall, Changed, RETRY_AFTER};
+use forebay_engine::{ChangeCall, ChangeResult, RETRY_AFTER};
 use forebay_peers::NoAnswer;
 use forebay_types::{ItemId, Reason, Refusal};
 
@@ -13,7 +13,7 @@ const CHANGE_TIMEOUT: Duration = Duration::from_secs(8);
 
 impl Gather {
     /// Changes items. Returns one answer for each of them, in their order.
-    pub async fn change_items(&self, call: &ChangeCall) -> Vec<Changed> {
+    pub async fn change_items(&self, call: &ChangeCall) -> Vec<ChangeResult> {
         let own = tokio::time::timeout(CHANGE_TIMEOUT, self.engine.change_items(call.clone()));
         let asked =
             self.ask_others(|links, address| async move { Some(links.change_items(&address, call).await) });
@@ -86,7 +86,7 @@ enum Says {
     Done,
 }
 
-fn says(told: &Changed) -> Says {
+fn says(told: &ChangeResult) -> Says {
     match told {
         Ok(_) => Says::Done,
         Err(refusal) => match refusal.reason {

@@ -18,7 +18,7 @@ pub struct NodeStanding {
 
 /// A shard that no node has told of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unserved {
+pub struct UnservedShard {
     /// The shard.
     pub shard: ShardId,
     /// The last owner that is known. May be empty.
@@ -27,7 +27,10 @@ pub struct Unserved {
 
 impl Gather {
     /// How a topic stands at the nodes that answer, and shards that none of them serves.
-    pub async fn standing(&self, name: &TopicName) -> Result<(Vec<NodeStanding>, Vec<Unserved>), Refusal> {
+    pub async fn standing(
+        &self,
+        name: &TopicName,
+    ) -> Result<(Vec<NodeStanding>, Vec<UnservedShard>), Refusal> {
         let asked = self.ask_others(|links, address| async move {
             let shards = links.standing(&address, name).await?;
             Some((address, shards))
@@ -47,7 +50,7 @@ impl Gather {
             home.owner.as_ref().map(ToString::to_string)
         };
         let missing = self.incomplete(&answered);
-        let unserved = |id| Unserved { shard: ShardId(id), owner: owner(id).unwrap_or_default() };
+        let unserved = |id| UnservedShard { shard: ShardId(id), owner: owner(id).unwrap_or_default() };
         Ok((all, missing.into_iter().map(unserved).collect()))
     }
 

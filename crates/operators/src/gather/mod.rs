@@ -15,7 +15,7 @@ mod topics;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use forebay_engine::{Charge, Engine, RETRY_AFTER, TenantBudget, Wanted};
+use forebay_engine::{Charge, DesiredSettings, Engine, RETRY_AFTER, TenantBudget};
 use forebay_membership::ClusterState;
 use forebay_peers::{
     PeerLinks,
@@ -26,9 +26,9 @@ use forebay_types::{Namespace, Reason, Refusal, ShardId, TopicName};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 
-pub use explain::{NodeStanding, Unserved};
+pub use explain::{NodeStanding, UnservedShard};
 pub use items::ItemScan;
-pub use operation_view::{Asked, OperationView, described};
+pub use operation_view::{LookExtent, OperationView, described};
 pub use topics::TopicScan;
 
 /// Bytes that the answers of all nodes may have for those who look through one node at one time. A tenant has
@@ -111,7 +111,11 @@ impl Gather {
 
     /// Policies of topics and namespaces: what is wanted of them and what is set for them, in the order of
     /// the names.
-    pub async fn policies(&self, caller: Namespace, names: Vec<TopicName>) -> Result<Vec<Wanted>, Refusal> {
+    pub async fn policies(
+        &self,
+        caller: Namespace,
+        names: Vec<TopicName>,
+    ) -> Result<Vec<DesiredSettings>, Refusal> {
         self.engine.policies(caller, names).await
     }
 

@@ -18,7 +18,7 @@ use forebay_types::{Reason, Refusal, Schedule, ShardId, Timestamp};
 
 /// Extent of a question for the parts of an operation.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct LookExtent<'a> {
     /// All shards that there are.
     pub all: &'a [ShardId],
     /// Shards that were looked at.
@@ -85,7 +85,7 @@ impl OperationView {
     }
 
     /// The message.
-    pub fn message(&self, asked: Asked<'_>, with_shards: bool) -> v1::Operation {
+    pub fn message(&self, asked: LookExtent<'_>, with_shards: bool) -> v1::Operation {
         let Self { spec, parts } = self;
         let mut sum = v1::OperationFigures::default();
         parts.values().for_each(|part| add(&mut sum, &part.progress));
@@ -110,7 +110,7 @@ impl OperationView {
         }
     }
 
-    fn shard(&self, id: ShardId, asked: Asked<'_>) -> v1::OperationShard {
+    fn shard(&self, id: ShardId, asked: LookExtent<'_>) -> v1::OperationShard {
         let part = self.parts.get(&id);
         let mut figures = v1::OperationFigures::default();
         part.iter().for_each(|part| add(&mut figures, &part.progress));
@@ -290,7 +290,7 @@ mod tests {
 
     fn message(parts: &[OperationPart], looked_at: &[u32]) -> v1::Operation {
         let looked_at = looked_at.iter().copied().collect();
-        let asked = Asked { all: &ALL, looked_at: &looked_at, now: Timestamp::from_micros(1_000) };
+        let asked = LookExtent { all: &ALL, looked_at: &looked_at, now: Timestamp::from_micros(1_000) };
         view(parts).message(asked, true)
     }
 

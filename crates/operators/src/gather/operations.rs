@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use forebay_engine::{ItemCount, OperationsSeen, Ordered, RETRY_AFTER};
+use forebay_engine::{ItemCount, OperationsSnapshot, OrderResult, RETRY_AFTER};
 use forebay_peers::PeerLinks;
 use forebay_store::{OperationId, OperationOrder, OperationPart, OperationSpec};
 use forebay_types::{Namespace, Reason, Refusal, ShardId};
@@ -19,7 +19,7 @@ const ORDER_TIMEOUT: Duration = Duration::from_secs(3);
 impl Gather {
     /// Asks the owners of all shards, or that of one, for something about an operation. Those that do not
     /// answer in time are missing; they may do it nevertheless.
-    pub async fn order(&self, order: &OperationOrder, only: Option<ShardId>) -> Vec<Ordered> {
+    pub async fn order(&self, order: &OperationOrder, only: Option<ShardId>) -> Vec<OrderResult> {
         let own = async { self.engine.order(order.clone(), only).await.unwrap_or_default() };
         let own = async { tokio::time::timeout(ORDER_TIMEOUT, own).await.unwrap_or_default() };
         let asked = self.ask_others(|links, address| async move {
@@ -45,7 +45,7 @@ impl Gather {
         let mut shards = BTreeSet::new();
         let mut parts = Vec::new();
         for seen in std::iter::once(own?).chain(others) {
-            let OperationsSeen { parts: some, shards: looked_at } = seen;
+            let OperationsSnapshot { parts: some, shards: looked_at } = seen;
             shards.extend(looked_at.iter().map(|id| id.0));
             parts.extend(some);
         }

@@ -33,7 +33,7 @@ const STATES: [(OperationState, &str); 6] = [
 
 /// State of the operations whose home shard is here, as far as it is known.
 #[derive(Default)]
-struct Seen {
+struct OperationStates {
     /// Operations that need nothing any more, with how they ended.
     done: HashMap<OperationId, OperationState>,
     /// The others: state, version, and since when that has been the same.
@@ -46,7 +46,7 @@ struct Seen {
 impl Gather {
     /// Sees to operations until its task ends.
     pub async fn see_to_operations(self) {
-        let mut seen = Seen::default();
+        let mut seen = OperationStates::default();
         seen.report();
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -55,7 +55,7 @@ impl Gather {
         }
     }
 
-    async fn see_to_all(&self, known: &mut Seen) {
+    async fn see_to_all(&self, known: &mut OperationStates) {
         // An engine that has stopped has none.
         let Ok(seen) = self.engine.operations(None, None).await else { return };
         let ids: HashSet<OperationId> = seen.parts.iter().map(|part| part.id).collect();
@@ -101,7 +101,7 @@ impl Gather {
     }
 }
 
-impl Seen {
+impl OperationStates {
     /// An operation has not ended.
     fn note(&mut self, id: OperationId, state: OperationState, view: &OperationView) {
         let version = view.version();

@@ -8,7 +8,7 @@ use forebay_edge::turns::Turns;
 use forebay_engine::RETRY_AFTER;
 use forebay_membership::{ClusterLinks, ClusterState};
 use forebay_peers::PeerLinks;
-use forebay_store::{Catalog, PolicyBounds, PolicyWish, PolicyWritten, StoreError};
+use forebay_store::{Catalog, PolicyBounds, PolicyOutcome, PolicyWish, StoreError};
 use forebay_types::{Clock, Policy, Reason, Refusal, TopicName};
 use futures_util::future::join_all;
 use tokio::sync::{Notify, watch};
@@ -52,7 +52,7 @@ impl PolicyBook {
         change: impl Fn(&mut Policy),
     ) -> Result<Policy, Refusal> {
         let _turn = self.turns.take(&name.namespace)?;
-        let Written { wanted, version, is_new } =
+        let WriteOutcome { wanted, version, is_new } =
             in_time(self.write(root_of(caller), name, dry_run, change)).await?;
         self.tell(version, is_new).await?;
         Ok(wanted)
@@ -74,7 +74,7 @@ impl PolicyBook {
         name: &TopicName,
         dry_run: bool,
         change: impl Fn(&mut Policy),
-    ) -> Result<Written<Policy>, Refusal> {
+    ) -> Result<WriteOutcome<Policy>, Refusal> {
         for _ in 0..TRIES_MAX {
             let found = self.catalog.policy(name).await.map_err(|error| unread(&error))?;
             let now = self.clock.wall();
@@ -82,7 +82,7 @@ impl PolicyBook {
             policy.drop_ended(now);
             change(&mut policy);
             if policy == found.policy || dry_run {
-                return Ok(Written { wanted: policy, version: found.version, is_new: false });
+                return Ok(WriteOutcome { wanted: policy, version: found.version, is_new: false });
             }
             let wish = PolicyWish {
                 name: name.clone(),
@@ -94,11 +94,11 @@ impl PolicyBook {
             };
             let written = self.catalog.put_policy(&wish).await.map_err(|error| failed(&error))?;
             match written {
-                PolicyWritten::Yes(version) => {
-                    return Ok(Written { wanted: wish.policy, version, is_new: true });
+                PolicyOutcome::Yes(version) => {
+                    return Ok(WriteOutcome { wanted: wish.policy, version, is_new: true });
                 }
-                PolicyWritten::Stale => {}
-                PolicyWritten::NamespaceFull | PolicyWritten::RootFull | PolicyWritten::Full => {
+                PolicyOutcome::Stale => {}
+                PolicyOutcome::NamespaceFull | PolicyOutcome::RootFull | PolicyOutcome::Full => {
                     return Err(full("pauses", written));
                 }
             }
@@ -138,7 +138,7 @@ pub(super) fn root_of(caller: &Identity) -> String {
 }
 
 /// Outcome of a policy change.
-pub(super) struct Written<T> {
+pub(super) struct WriteOutcome<T> {
     /// The value that is wanted.
     pub wanted: T,
     /// Its version.
@@ -153,13 +153,13 @@ pub(super) async fn in_time<T>(change: impl Future<Output = Result<T, Refusal>>)
 }
 
 /// There is no room for one more: of a namespace, of a root, or in all.
-pub(super) fn full(what: &str, written: PolicyWritten) -> Refusal {
+pub(super) fn full(what: &str, written: PolicyOutcome) -> Refusal {
     let bounds = PolicyBounds::DEFAULT;
     let message = match written {
-        PolicyWritten::NamespaceFull => {
+        PolicyOutcome::NamespaceFull => {
             format!("the namespace has {what} of {} topics, which is the limit", bounds.per_namespace)
         }
-        PolicyWritten::RootFull => format!(
+        PolicyOutcome::RootFull => format!(
             "the caller, whoever gave it its rights, and those to whom they gave some have {what} of {} \
              topics and namespaces, which is the limit",
             bounds.by_root.per_root

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use forebay_access::Identity;
 use forebay_edge::{rpc::ALL_NAMESPACES, turns::Turn};
-use forebay_store::{PolicyBounds, PolicyWritten, SettingsDocument, SettingsSnapshot};
+use forebay_store::{PolicyBounds, PolicyOutcome, SettingsDocument, SettingsSnapshot};
 use forebay_types::{Namespace, Reason, Refusal, TopicName, TopicSettings};
 
 use super::book::{PolicyBook, failed, full, late, root_of, unread, unread_late};
@@ -58,12 +58,12 @@ impl AllSettings<'_> {
             Err(_) => return Err(late(DOCUMENT_TIMEOUT)),
         };
         match written {
-            PolicyWritten::Yes(version) => {
+            PolicyOutcome::Yes(version) => {
                 self.book.tell(version, true).await?;
                 Ok(version)
             }
-            PolicyWritten::Stale => Err(changed_meanwhile()),
-            full_one @ (PolicyWritten::NamespaceFull | PolicyWritten::RootFull | PolicyWritten::Full) => {
+            PolicyOutcome::Stale => Err(changed_meanwhile()),
+            full_one @ (PolicyOutcome::NamespaceFull | PolicyOutcome::RootFull | PolicyOutcome::Full) => {
                 Err(full("settings", full_one))
             }
         }

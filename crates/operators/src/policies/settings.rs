@@ -1,10 +1,10 @@
 //! Changes settings in the catalog, and removes what is wanted of topics and namespaces.
 
 use forebay_access::Identity;
-use forebay_store::{PolicyBounds, PolicyRemoval, PolicyWritten, SettingsWish};
+use forebay_store::{PolicyBounds, PolicyOutcome, PolicyRemoval, SettingsWish};
 use forebay_types::{Namespace, Reason, Refusal, SettingsRow, Topic, TopicName, TopicSettings};
 
-use super::book::{PolicyBook, Written, failed, full, in_time, root_of, unread};
+use super::book::{PolicyBook, WriteOutcome, failed, full, in_time, root_of, unread};
 
 impl PolicyBook {
     /// Sets all settings of a name in place of those of a version. Without settings the version is 0. Where
@@ -19,7 +19,7 @@ impl PolicyBook {
         dry_run: bool,
     ) -> Result<SettingsRow, Refusal> {
         let _turn = self.turns.take(&name.namespace)?;
-        let Written { wanted, version, is_new } =
+        let WriteOutcome { wanted, version, is_new } =
             in_time(self.write_settings(root_of(caller), name, from_version, settings, dry_run)).await?;
         self.tell(version, is_new).await?;
         Ok(wanted)
@@ -32,18 +32,18 @@ impl PolicyBook {
         from_version: u64,
         settings: TopicSettings,
         dry_run: bool,
-    ) -> Result<Written<SettingsRow>, Refusal> {
+    ) -> Result<WriteOutcome<SettingsRow>, Refusal> {
         let found = self.catalog.settings(name).await.map_err(|error| unread(&error))?;
         let version = told_version(&found);
         let row = SettingsRow { name: name.clone(), version, settings };
         if found.settings == settings {
-            return Ok(Written { wanted: row, version: found.version, is_new: false });
+            return Ok(WriteOutcome { wanted: row, version: found.version, is_new: false });
         }
         if from_version != version {
             return Err(mismatch(name, from_version, version));
         }
         if dry_run {
-            return Ok(Written { wanted: row, version: found.version, is_new: false });
+            return Ok(WriteOutcome { wanted: row, version: found.version, is_new: false });
         }
         let wish = SettingsWish {
             name: name.clone(),
@@ -53,20 +53,20 @@ impl PolicyBook {
             bounds: PolicyBounds::DEFAULT,
         };
         match self.catalog.put_settings(&wish).await.map_err(|error| failed(&error))? {
-            PolicyWritten::Yes(version) => {
+            PolicyOutcome::Yes(version) => {
                 let row = SettingsRow { version, ..row };
-                Ok(Written {
+                Ok(WriteOutcome {
                     wanted: SettingsRow { version: told_version(&row), ..row },
                     version,
                     is_new: true,
                 })
             }
             // Somebody else was faster.
-            PolicyWritten::Stale => {
+            PolicyOutcome::Stale => {
                 let found = self.catalog.settings(name).await.map_err(|error| unread(&error))?;
                 Err(mismatch(name, from_version, told_version(&found)))
             }
-            written @ (PolicyWritten::NamespaceFull | PolicyWritten::RootFull | PolicyWritten::Full) => {
+            written @ (PolicyOutcome::NamespaceFull | PolicyOutcome::RootFull | PolicyOutcome::Full) => {
                 Err(full("settings", written))
             }
         }

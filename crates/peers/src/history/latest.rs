@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use forebay_engine::{Reported, ShardFigures, TopicFigures};
+use forebay_engine::{OwnMetrics, ShardFigures, TopicFigures};
 use forebay_types::Namespace;
 
 /// Figures that the last look saw.
 #[derive(Debug, Default)]
 pub struct Latest {
-    /// By namespace. Those without metrics of their own are one, [`Reported::OTHERS`].
+    /// By namespace. Those without metrics of their own are one, [`OwnMetrics::OTHERS`].
     pub namespaces: BTreeMap<Namespace, ShardFigures>,
     /// Topics that have metrics of their own.
     pub topics: Vec<TopicFigures>,
@@ -23,7 +23,7 @@ impl Latest {
             let mut sum = ShardFigures::default();
             of_one.iter().for_each(|topic| sum += figures(topic));
             let reported = first.reported.namespace;
-            let name = if reported { first.name.namespace.clone() } else { Reported::OTHERS.into() };
+            let name = if reported { first.name.namespace.clone() } else { OwnMetrics::OTHERS.into() };
             *latest.namespaces.entry(name).or_default() += sum;
         }
         latest.topics.extend(topics.iter().filter(|topic| topic.reported.topic).cloned());
@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    fn topic(namespace: &str, name: &str, ready: u64, since: i64, reported: Reported) -> TopicFigures {
+    fn topic(namespace: &str, name: &str, ready: u64, since: i64, reported: OwnMetrics) -> TopicFigures {
         TopicFigures {
             name: TopicName::new(namespace, name),
             ready,
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn topics_are_added_up_and_namespaces_without_metrics_are_one() {
-        let both = Reported { namespace: true, topic: true };
-        let (namespace, none) = (Reported { topic: false, ..both }, Reported::default());
+        let both = OwnMetrics { namespace: true, topic: true };
+        let (namespace, none) = (OwnMetrics { topic: false, ..both }, OwnMetrics::default());
         let topics = [
             topic("a", "t", 5, 9, both),
             topic("a", "u", 7, 3, namespace),

@@ -23,8 +23,8 @@ pub use self::{
 };
 use self::{
     ring::{Look, Ring},
-    rings::{Lines, Tracked},
-    sampler::{Sampler, Seen},
+    rings::{KeyedLines, Lines},
+    sampler::{Sample, Sampler},
 };
 
 /// Series of a namespace and of the cluster: those of [`v1::HistorySeries`], in its order from 1 on.
@@ -52,34 +52,34 @@ pub const TOPIC_STEPS: [(u64, usize); 2] = [(10, 60), (300, 288)];
 #[derive(Clone, Default)]
 pub struct History {
     /// Held for as long as it takes to copy, never while anything is awaited.
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<HistoryLines>>,
     /// Figures that were seen last.
     latest: Arc<Mutex<Arc<Latest>>>,
 }
 
 /// All lines.
-struct Kept {
+struct HistoryLines {
     /// Of all shards of this node.
     cluster: Lines<SERIES>,
     /// By namespace.
-    namespaces: Tracked<Namespace, SERIES>,
+    namespaces: KeyedLines<Namespace, SERIES>,
     /// By topic.
-    topics: Tracked<TopicName, { TOPIC_SERIES.len() }>,
+    topics: KeyedLines<TopicName, { TOPIC_SERIES.len() }>,
     /// By shard.
-    shards: Tracked<ShardId, SHARD_SERIES>,
+    shards: KeyedLines<ShardId, SHARD_SERIES>,
     /// The last look did not see all topics.
     cut: bool,
     /// How many seconds lay between the last look and the one before, if that was so on purpose.
     every: u64,
 }
 
-impl Default for Kept {
+impl Default for HistoryLines {
     fn default() -> Self {
         Self {
             cluster: Lines::new(&STEPS),
-            namespaces: Tracked::new(NAMESPACES_MAX, &STEPS),
-            topics: Tracked::new(TOPICS_MAX, &TOPIC_STEPS),
-            shards: Tracked::new(SHARDS_MAX, &TOPIC_STEPS),
+            namespaces: KeyedLines::new(NAMESPACES_MAX, &STEPS),
+            topics: KeyedLines::new(TOPICS_MAX, &TOPIC_STEPS),
+            shards: KeyedLines::new(SHARDS_MAX, &TOPIC_STEPS),
             cut: false,
             every: 1,
         }
@@ -213,14 +213,14 @@ impl History {
     }
 
     /// Adds what was seen.
-    fn add(&self, seconds: u64, seen: &Seen) {
+    fn add(&self, seconds: u64, seen: &Sample) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.add(seconds, seen);
     }
 }
 
-impl Kept {
-    fn add(&mut self, seconds: u64, Seen { topics, shards, cut, holds }: &Seen) {
+impl HistoryLines {
+    fn add(&mut self, seconds: u64, Sample { topics, shards, cut, holds }: &Sample) {
         let at = Look { seconds, holds: *holds };
         (self.cut, self.every) = (*cut, 1 + holds);
         let mut cluster = Sum::default();
@@ -269,14 +269,14 @@ fn first<const N: usize>() -> [usize; N] {
 
 #[cfg(test)]
 mod tests {
-    use forebay_engine::{Rates, Reported};
+    use forebay_engine::{OwnMetrics, Rates};
 
     use super::*;
 
     const DEAD_LETTERED: usize = 6;
 
-    pub fn seen(topics: Vec<TopicFigures>) -> Seen {
-        Seen { topics, shards: std::collections::BTreeMap::new(), cut: false, holds: 0 }
+    pub fn seen(topics: Vec<TopicFigures>) -> Sample {
+        Sample { topics, shards: std::collections::BTreeMap::new(), cut: false, holds: 0 }
     }
 
     pub fn topic(namespace: &str, name: &str, ready: u64, dead_lettered: f64) -> TopicFigures {
@@ -295,7 +295,7 @@ mod tests {
             last_delivery_at: None,
             last_ack_at: None,
             paused: [false; 2],
-            reported: Reported::default(),
+            reported: OwnMetrics::default(),
         }
     }
 
@@ -367,7 +367,7 @@ mod tests {
         let rates = Rates { acked: 3.0, ..Rates::default() };
         let figures = ShardFigures { ready: 5, dead: 2, rates, ..ShardFigures::default() };
         let shards = [(ShardId(7), figures)].into();
-        history.add(100, &Seen { shards, cut: true, holds: 9, ..seen(Vec::new()) });
+        history.add(100, &Sample { shards, cut: true, holds: 9, ..seen(Vec::new()) });
         let request = |shard| peer::GetHistoryRequest {
             namespace: "-".to_owned(),
             step: 10,

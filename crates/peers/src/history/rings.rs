@@ -36,7 +36,7 @@ impl<const N: usize> Lines<N> {
 }
 
 /// Lines of many things, so many at most.
-pub struct Tracked<K, const N: usize> {
+pub struct KeyedLines<K, const N: usize> {
     /// By name.
     by_key: HashMap<K, Lines<N>>,
     /// At most this many are kept.
@@ -45,7 +45,7 @@ pub struct Tracked<K, const N: usize> {
     steps: &'static [(u64, usize)],
 }
 
-impl<K: Clone + Eq + Hash, const N: usize> Tracked<K, N> {
+impl<K: Clone + Eq + Hash, const N: usize> KeyedLines<K, N> {
     /// None yet.
     pub fn new(most: usize, steps: &'static [(u64, usize)]) -> Self {
         Self { by_key: HashMap::new(), most, steps }

@@ -17,7 +17,7 @@ const PAUSE: u32 = 9;
 const TOPICS_MAX: usize = 50_000;
 
 /// Figures that a look saw.
-pub struct Seen {
+pub struct Sample {
     /// Topics in memory, by name.
     pub topics: Vec<TopicFigures>,
     /// Shards, as far as topics are in memory.
@@ -45,7 +45,7 @@ impl Sampler {
     }
 
     /// Waits for the next look, and returns what it saw. `None`: the node owns no shard, or does not know it.
-    pub async fn next(&mut self, engine: &Engine) -> Option<Seen> {
+    pub async fn next(&mut self, engine: &Engine) -> Option<Sample> {
         loop {
             self.ticks.tick().await;
             if self.pause > 0 {
@@ -63,8 +63,8 @@ impl Sampler {
 }
 
 /// All topics in memory. `None`: the node owns no shard for certain.
-async fn look(engine: &Engine) -> Option<Seen> {
-    let mut seen = Seen { topics: Vec::new(), shards: BTreeMap::new(), cut: false, holds: 0 };
+async fn look(engine: &Engine) -> Option<Sample> {
+    let mut seen = Sample { topics: Vec::new(), shards: BTreeMap::new(), cut: false, holds: 0 };
     let mut from = Bound::Unbounded;
     loop {
         let slice = engine.topics_in_memory(from).await.ok().flatten()?;
@@ -74,7 +74,7 @@ async fn look(engine: &Engine) -> Option<Seen> {
         }
         match slice.through {
             Some(last) if seen.topics.len() < TOPICS_MAX => from = Bound::Excluded(last),
-            more => return Some(Seen { cut: more.is_some(), ..seen }),
+            more => return Some(Sample { cut: more.is_some(), ..seen }),
         }
     }
 }

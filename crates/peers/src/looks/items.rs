@@ -1,7 +1,9 @@
 //! ListItems and GetItem.
 
 use bytes::Bytes;
-use forebay_engine::{Engine, ItemFound, ItemPosition, ItemSeen, ItemState, ItemsCall, ItemsPage, LeaseSeen};
+use forebay_engine::{
+    Engine, ItemLookup, ItemPosition, ItemSnapshot, ItemState, ItemsCall, ItemsPage, LeaseSnapshot,
+};
 use forebay_proto::{peer, time::to_timestamp, v1};
 use forebay_store::{Death, StoredItem, StoredState};
 use forebay_types::{DeliveryPolicy, Failure, ItemId, Namespace, Refusal, ShardId, Timestamp, TopicName};
@@ -59,9 +61,9 @@ impl Look for v1::GetItemRequest {
         let id: ItemId = self.item_id.parse().map_err(|_| malformed("item"))?;
         let payload_max = (self.max_payload_bytes as usize).min(PAYLOAD_BYTES_MAX);
         let (item, shards) = match engine.item(&self.caller(), id, payload_max).await? {
-            ItemFound::Item(found) => (Some(item(*found)), vec![id.shard]),
-            ItemFound::Gone => (None, vec![id.shard]),
-            ItemFound::NotLooked => (None, Vec::new()),
+            ItemLookup::Item(found) => (Some(item(*found)), vec![id.shard]),
+            ItemLookup::Gone => (None, vec![id.shard]),
+            ItemLookup::NotLooked => (None, Vec::new()),
         };
         Ok(Part::new(Self::Answer { item }, shards))
     }
@@ -130,8 +132,8 @@ pub fn position_of(bytes: &[u8]) -> Option<ItemPosition> {
 }
 
 /// An item as callers see it.
-fn item(seen: ItemSeen) -> v1::Item {
-    let ItemSeen { id, stored, lease, .. } = seen;
+fn item(seen: ItemSnapshot) -> v1::Item {
+    let ItemSnapshot { id, stored, lease, .. } = seen;
     let StoredItem { topic, key, attributes, state, last_failures, .. } = stored;
     let StoredItem { headers, metadata, payload, payload_size, unreadable, .. } = stored;
     let (state, ready_at, death) = match state {
@@ -167,7 +169,7 @@ fn item(seen: ItemSeen) -> v1::Item {
     }
 }
 
-fn lease_of(lease: LeaseSeen) -> v1::ItemLease {
+fn lease_of(lease: LeaseSnapshot) -> v1::ItemLease {
     v1::ItemLease {
         consumer: lease.consumer,
         ends_at: Some(to_timestamp(lease.ends_at)),

@@ -1,7 +1,8 @@
 //! ListTopics and GetTopic.
 
 use forebay_engine::{
-    Counted, Engine, PriorityCount, Rates, TopicDetails, TopicFigures, TopicScope, TopicsCall, TopicsPage,
+    Engine, LifetimeCounts, PriorityCount, Rates, TopicDetails, TopicFigures, TopicScope, TopicsCall,
+    TopicsPage,
 };
 use forebay_proto::{
     peer,
@@ -126,8 +127,9 @@ fn topic(topic: TopicFigures) -> v1::Topic {
     }
 }
 
-fn counts(counted: Counted) -> v1::Counts {
-    let Counted { since, enqueued, delivered, acked, failed, dead_lettered, expired, removed } = counted;
+fn counts(counted: LifetimeCounts) -> v1::Counts {
+    let LifetimeCounts { since, enqueued, delivered, acked, failed, dead_lettered, expired, removed } =
+        counted;
     let since = Some(to_timestamp(since));
     v1::Counts { since, enqueued, delivered, acked, failed, dead_lettered, expired, removed }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_engine::{ChangeCall, Changed, ItemChange, ItemUpdate};
+use forebay_engine::{ChangeCall, ChangeResult, ItemChange, ItemUpdate};
 use forebay_proto::peer::{self, change_items_request::Change, update_item::Schedule as WireSchedule};
 use forebay_types::{ItemId, Reason, Refusal, Schedule, Seq, ShardId, Timestamp};
 
@@ -61,8 +61,8 @@ fn update_of(update: peer::UpdateItem) -> ItemUpdate {
 }
 
 /// Results, as another node is told.
-pub fn response(results: Vec<Changed>) -> peer::ChangeItemsResponse {
-    let result = |changed: Changed| match changed {
+pub fn response(results: Vec<ChangeResult>) -> peer::ChangeItemsResponse {
+    let result = |changed: ChangeResult| match changed {
         Ok(state) => peer::ChangeItemResult { state: state_message(state).into(), refusal: None },
         Err(why) => peer::ChangeItemResult { refusal: Some(refusal::message(why)), ..Default::default() },
     };
@@ -70,7 +70,7 @@ pub fn response(results: Vec<Changed>) -> peer::ChangeItemsResponse {
 }
 
 /// Results, as another node has told.
-pub fn results(response: peer::ChangeItemsResponse) -> Vec<Changed> {
+pub fn results(response: peer::ChangeItemsResponse) -> Vec<ChangeResult> {
     let result = |result: peer::ChangeItemResult| match (state(result.state()), result.refusal) {
         (_, Some(why)) => Err(refusal::refusal(why)),
         (Some(state), None) => Ok(state),

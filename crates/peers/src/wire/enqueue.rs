@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use forebay_engine::{Avoid, EnqueueCall, Enqueued, NewItem};
+use forebay_engine::{Avoid, EnqueueCall, EnqueueOutcome, NewItem};
 use forebay_proto::peer::{self, item::Schedule as WireSchedule};
 use forebay_types::{Body, DeliveryPolicy, ItemId, Refusal, Schedule, Seq, ShardId, Timestamp};
 
-use super::{Malformed, micros, refusal};
+use super::{MalformedMessage, micros, refusal};
 
 /// The request for items that are to be stored in a shard of another node.
 pub fn enqueue_request(call: EnqueueCall) -> peer::EnqueueRequest {
@@ -58,10 +58,10 @@ fn item(item: NewItem) -> peer::Item {
 }
 
 /// The call that another node has passed on.
-pub fn enqueue_call(request: peer::EnqueueRequest) -> Result<EnqueueCall, Malformed> {
+pub fn enqueue_call(request: peer::EnqueueRequest) -> Result<EnqueueCall, MalformedMessage> {
     let peer::EnqueueRequest { shard, namespace, request_id, items } = request;
     if shard == 0 {
-        return Err(Malformed("shard"));
+        return Err(MalformedMessage("shard"));
     }
     Ok(EnqueueCall {
         namespace: namespace.into(),
@@ -96,9 +96,9 @@ fn new_item(item: peer::Item) -> NewItem {
 }
 
 /// The answer to another node.
-pub fn enqueue_response(answers: Vec<Result<Enqueued, Refusal>>) -> peer::EnqueueResponse {
+pub fn enqueue_response(answers: Vec<Result<EnqueueOutcome, Refusal>>) -> peer::EnqueueResponse {
     let result = |answer| match answer {
-        Ok(Enqueued { id, duplicate, first_at }) => peer::EnqueueResult {
+        Ok(EnqueueOutcome { id, duplicate, first_at }) => peer::EnqueueResult {
             shard: id.shard.0,
             seq: id.seq.0,
             duplicate,
@@ -113,12 +113,12 @@ pub fn enqueue_response(answers: Vec<Result<Enqueued, Refusal>>) -> peer::Enqueu
 }
 
 /// The answers of another node.
-pub fn enqueued(response: peer::EnqueueResponse) -> Vec<Result<Enqueued, Refusal>> {
+pub fn enqueued(response: peer::EnqueueResponse) -> Vec<Result<EnqueueOutcome, Refusal>> {
     let answer = |result| match result {
         peer::EnqueueResult { refusal: Some(refused), .. } => Err(refusal::refusal(refused)),
         peer::EnqueueResult { shard, seq, duplicate, refusal: None, first_at } => {
             let id = ItemId { shard: ShardId(shard), seq: Seq(seq) };
-            Ok(Enqueued { id, duplicate, first_at: first_at.map(Timestamp::from_micros) })
+            Ok(EnqueueOutcome { id, duplicate, first_at: first_at.map(Timestamp::from_micros) })
         }
     };
     response.results.into_iter().map(answer).collect()
@@ -183,14 +183,15 @@ mod tests {
     #[test]
     fn a_call_without_a_shard_is_refused() {
         let request = peer::EnqueueRequest { namespace: "ns".to_owned(), ..Default::default() };
-        assert_eq!(enqueue_call(request).unwrap_err(), Malformed("shard"));
+        assert_eq!(enqueue_call(request).unwrap_err(), MalformedMessage("shard"));
     }
 
     #[test]
     fn answers_arrive_as_they_were() {
         let id = ItemId { shard: ShardId(2), seq: Seq(1 << 40) };
-        let again = Enqueued { id, duplicate: true, first_at: Some(Timestamp::from_micros(7)) };
-        let answers = vec![Ok(again), Ok(Enqueued::new(id)), Err(Refusal::new(Reason::DiskFull, "full"))];
+        let again = EnqueueOutcome { id, duplicate: true, first_at: Some(Timestamp::from_micros(7)) };
+        let answers =
+            vec![Ok(again), Ok(EnqueueOutcome::new(id)), Err(Refusal::new(Reason::DiskFull, "full"))];
         assert_eq!(enqueued(enqueue_response(answers.clone())), answers);
     }
 }

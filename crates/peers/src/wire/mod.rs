@@ -16,7 +16,7 @@ pub use settle::{
 /// A message that a node of this program does not send.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is missing or not valid")]
-pub struct Malformed(pub &'static str);
+pub struct MalformedMessage(pub &'static str);
 
 fn micros(span: std::time::Duration) -> u64 {
     u64::try_from(span.as_micros()).unwrap_or(u64::MAX)

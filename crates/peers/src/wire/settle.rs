@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use forebay_engine::{ExtendOf, Extended, NackAction, NackOf, Settled, Settlement};
+use forebay_engine::{ExtendOf, ExtensionResult, NackAction, NackOf, Settlement, SettlementResult};
 use forebay_proto::peer::{self, nack::Action};
 use forebay_types::{ItemId, Namespace, Receipt, Seq, ShardId, Timestamp};
 
-use super::{Malformed, micros, refusal};
+use super::{MalformedMessage, micros, refusal};
 
 fn delivery(receipt: Receipt) -> peer::Delivery {
     let Receipt { item: ItemId { shard, seq }, delivery, nonce } = receipt;
@@ -51,16 +51,16 @@ pub fn nack_request(namespace: &Namespace, nacks: Vec<NackOf>) -> peer::NackRequ
 }
 
 /// The nacks that another node has passed on.
-pub fn nacks(request: peer::NackRequest) -> Result<(Namespace, Vec<NackOf>), Malformed> {
+pub fn nacks(request: peer::NackRequest) -> Result<(Namespace, Vec<NackOf>), MalformedMessage> {
     let nack = |nack: peer::Nack| {
-        let action = match nack.action.ok_or(Malformed("action"))? {
+        let action = match nack.action.ok_or(MalformedMessage("action"))? {
             Action::Fail(_) if nack.delay_is_default => NackAction::Fail(None),
             Action::Fail(delay) => NackAction::Fail(Some(Duration::from_micros(delay))),
             Action::Release(delay) => NackAction::Release(Duration::from_micros(delay)),
             Action::DeadLetter(peer::DeadLetter {}) => NackAction::DeadLetter,
         };
         Ok(NackOf {
-            receipt: receipt(nack.delivery.ok_or(Malformed("delivery"))?),
+            receipt: receipt(nack.delivery.ok_or(MalformedMessage("delivery"))?),
             action,
             metadata: nack.metadata.map(Into::into),
             reason: nack.reason,
@@ -71,8 +71,8 @@ pub fn nacks(request: peer::NackRequest) -> Result<(Namespace, Vec<NackOf>), Mal
 }
 
 /// The answer to another node.
-pub fn settle_response(answers: Vec<Settled>) -> peer::SettleResponse {
-    let result = |answer: Settled| peer::SettleResult {
+pub fn settle_response(answers: Vec<SettlementResult>) -> peer::SettleResponse {
+    let result = |answer: SettlementResult| peer::SettleResult {
         delay_cut: answer.as_ref().is_ok_and(|done| done.delay_cut),
         refusal: answer.err().map(refusal::message),
     };
@@ -80,7 +80,7 @@ pub fn settle_response(answers: Vec<Settled>) -> peer::SettleResponse {
 }
 
 /// The answers of another node.
-pub fn settled(response: peer::SettleResponse) -> Vec<Settled> {
+pub fn settled(response: peer::SettleResponse) -> Vec<SettlementResult> {
     let answer = |result: peer::SettleResult| match result.refusal {
         None => Ok(Settlement { delay_cut: result.delay_cut }),
         Some(refused) => Err(refusal::refusal(refused)),
@@ -101,10 +101,10 @@ pub fn extend_request(namespace: &Namespace, extensions: Vec<ExtendOf>) -> peer:
 }
 
 /// The extensions that another node has passed on.
-pub fn extensions(request: peer::ExtendLeaseRequest) -> Result<(Namespace, Vec<ExtendOf>), Malformed> {
+pub fn extensions(request: peer::ExtendLeaseRequest) -> Result<(Namespace, Vec<ExtendOf>), MalformedMessage> {
     let extension = |extension: peer::Extension| {
         Ok(ExtendOf {
-            receipt: receipt(extension.delivery.ok_or(Malformed("delivery"))?),
+            receipt: receipt(extension.delivery.ok_or(MalformedMessage("delivery"))?),
             lease: extension.lease.map(Duration::from_micros),
         })
     };
@@ -113,8 +113,8 @@ pub fn extensions(request: peer::ExtendLeaseRequest) -> Result<(Namespace, Vec<E
 }
 
 /// The answer to another node.
-pub fn extend_response(answers: Vec<Extended>) -> peer::ExtendLeaseResponse {
-    let result = |answer: Extended| match answer {
+pub fn extend_response(answers: Vec<ExtensionResult>) -> peer::ExtendLeaseResponse {
+    let result = |answer: ExtensionResult| match answer {
         Ok(end) => peer::ExtendResult { ends_at: end.as_micros(), refusal: None },
         Err(refused) => peer::ExtendResult { ends_at: 0, refusal: Some(refusal::message(refused)) },
     };
@@ -122,7 +122,7 @@ pub fn extend_response(answers: Vec<Extended>) -> peer::ExtendLeaseResponse {
 }
 
 /// The answers of another node.
-pub fn extended(response: peer::ExtendLeaseResponse) -> Vec<Extended> {
+pub fn extended(response: peer::ExtendLeaseResponse) -> Vec<ExtensionResult> {
     let answer = |result: peer::ExtendResult| match result.refusal {
         None => Ok(Timestamp::from_micros(result.ends_at)),
         Some(refused) => Err(refusal::refusal(refused)),
@@ -170,7 +170,7 @@ mod tests {
         let (_, arrived) = nacks(nack_request(&"ns".into(), all.clone())).unwrap();
         assert_eq!(format!("{arrived:?}"), format!("{all:?}"));
         let empty = peer::NackRequest { nacks: vec![peer::Nack::default()], ..Default::default() };
-        assert_eq!(nacks(empty).unwrap_err(), Malformed("action"));
+        assert_eq!(nacks(empty).unwrap_err(), MalformedMessage("action"));
     }
 
     #[test]

@@ -41,26 +41,26 @@ pub(crate) trait Connector: Send + Sync + 'static {
 /// that hangs must not make its node look dead. Nor does it wait for records of calls, which may be many.
 pub(crate) struct Connections<S> {
     /// For beats and reads.
-    pub(super) beats: Kept<S>,
+    pub(super) beats: CachedConnection<S>,
     /// For changes.
-    pub(super) changes: Kept<S>,
+    pub(super) changes: CachedConnection<S>,
     /// For records of calls, and to read tokens.
-    pub(super) records: Kept<S>,
+    pub(super) records: CachedConnection<S>,
     /// For sessions of browsers: a crowd of readers of pages holds up neither records nor tokens.
-    pub(super) sessions: Kept<S>,
+    pub(super) sessions: CachedConnection<S>,
 }
 
 impl<S> Default for Connections<S> {
     fn default() -> Self {
-        let none = || Kept(Mutex::new(None));
+        let none = || CachedConnection(Mutex::new(None));
         Self { beats: none(), changes: none(), records: none(), sessions: none() }
     }
 }
 
 /// A connection, if there is one, and when it was last used. One call at a time has it.
-pub(super) struct Kept<S>(Mutex<Option<(S, Instant)>>);
+pub(super) struct CachedConnection<S>(Mutex<Option<(S, Instant)>>);
 
-impl<S: CatalogSession> Kept<S> {
+impl<S: CatalogSession> CachedConnection<S> {
     /// Runs a call. If it had no effect because of a conflict, or because a kept connection was lost, it is
     /// repeated. If this future is dropped, the connection is closed, and an open transaction rolls back.
     pub(super) async fn run<C: Call>(

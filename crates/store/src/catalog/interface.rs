@@ -11,11 +11,11 @@ use super::{
     audit_rows::{AuditEnd, AuditId, AuditQuery, AuditRecord},
     error::CatalogError,
     rows::{
-        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
-        PolicyWish, PolicyWritten, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting, Versions,
+        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, JoinOutcome, NodeReport, PolicyOutcome,
+        PolicyRemoval, PolicyWish, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting, Versions,
     },
     session_rows::{NewSession, SessionRow},
-    token_rows::{NewToken, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens},
+    token_rows::{NewToken, TokenAddOutcome, TokenChange, TokenChangeOutcome, TokenRow, Tokens},
 };
 use crate::error::{MigrateError, StoreError};
 
@@ -45,7 +45,7 @@ pub trait Catalog: Send + Sync + 'static {
     /// Adds a node under its name. If another process has the name, it is replaced only if it is as
     /// `expected`: the caller has seen its counter stand still for long enough to call it dead. A node that
     /// replaces another keeps the counter and the draining flag of the row. Repeating it is harmless.
-    async fn join(&self, node: &CatalogNode, expected: Option<Sighting>) -> Result<Joined, StoreError>;
+    async fn join(&self, node: &CatalogNode, expected: Option<Sighting>) -> Result<JoinOutcome, StoreError>;
 
     /// Counts a beat of a process and writes its report. After a lost connection it may be counted twice,
     /// which is harmless.
@@ -95,21 +95,21 @@ pub trait Catalog: Send + Sync + 'static {
 
     /// Writes a policy, if its row has not changed meanwhile. A removed row is kept for a while, so that who
     /// reads what has changed learns of it.
-    async fn put_policy(&self, wish: &PolicyWish) -> Result<PolicyWritten, StoreError>;
+    async fn put_policy(&self, wish: &PolicyWish) -> Result<PolicyOutcome, StoreError>;
 
     /// Reads settings. Without them they have version 0, or that of their removal.
     async fn settings(&self, name: &TopicName) -> Result<SettingsRow, StoreError>;
 
     /// Writes settings, if their row has not changed meanwhile. Policies and settings have one line of
     /// versions.
-    async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyWritten, StoreError>;
+    async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyOutcome, StoreError>;
 
     /// Reads all settings of a namespace, or of all namespaces.
     async fn all_settings(&self, namespace: Option<&Namespace>) -> Result<SettingsSnapshot, StoreError>;
 
     /// Writes settings of many names in one change, if the snapshot from which they were made still has its
     /// version.
-    async fn put_all_settings(&self, document: &SettingsDocument) -> Result<PolicyWritten, StoreError>;
+    async fn put_all_settings(&self, document: &SettingsDocument) -> Result<PolicyOutcome, StoreError>;
 
     /// Removes the policy and the settings of a topic, or all of a namespace, in one change. Returns its
     /// version. `None`: there was nothing, and nothing has changed.
@@ -134,10 +134,10 @@ pub trait Catalog: Send + Sync + 'static {
     async fn token_page(&self, from: &str, limit: u32) -> Result<Vec<TokenRow>, StoreError>;
 
     /// Adds a token.
-    async fn add_token(&self, token: &NewToken) -> Result<TokenAdded, StoreError>;
+    async fn add_token(&self, token: &NewToken) -> Result<TokenAddOutcome, StoreError>;
 
     /// Changes a token.
-    async fn change_token(&self, id: &str, change: &TokenChange) -> Result<TokenChanged, StoreError>;
+    async fn change_token(&self, id: &str, change: &TokenChange) -> Result<TokenChangeOutcome, StoreError>;
 
     /// Notes that a token was used in an hour, if no later one is noted.
     async fn note_token_use(&self, id: &str, hour: Timestamp) -> Result<(), StoreError>;

@@ -34,12 +34,13 @@ pub use interface::Catalog;
 pub use root_bounds::RootBounds;
 pub use rows::{
     Assignment, Beat, CatalogChanges, CatalogNode, CatalogShard, CatalogShardState, CatalogView, Home,
-    Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsDocument,
+    JoinOutcome, NodeReport, PolicyBounds, PolicyOutcome, PolicyRemoval, PolicyWish, SettingsDocument,
     SettingsSnapshot, SettingsWish, Sighting, Versions,
 };
 pub(crate) use session::CatalogSession;
 pub use session_rows::{NewSession, SessionBounds, SessionRow};
 pub use shard_url::check as check_shard_url;
 pub use token_rows::{
-    NewToken, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens, descendants,
+    NewToken, TokenAddOutcome, TokenBounds, TokenChange, TokenChangeOutcome, TokenMaker, TokenRow, Tokens,
+    descendants,
 };

@@ -159,7 +159,7 @@ pub struct Sighting {
 
 /// The result of joining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Joined {
+pub enum JoinOutcome {
     /// The name is ours.
     Yes,
     /// Another process has the name, and it is not the one that was expected, or its counter has moved.
@@ -262,7 +262,7 @@ impl PolicyBounds {
 
 /// The result of writing a policy, or settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PolicyWritten {
+pub enum PolicyOutcome {
     /// It has this version.
     Yes(u64),
     /// The row has another version by now, and nothing was changed.

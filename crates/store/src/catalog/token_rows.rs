@@ -95,7 +95,7 @@ pub struct NewToken {
 
 /// The result of adding a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenAdded {
+pub enum TokenAddOutcome {
     /// It is there, as of this version.
     Yes(u64),
     /// A token has the id.
@@ -135,7 +135,7 @@ pub enum TokenChange {
 
 /// The result of changing a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenChanged {
+pub enum TokenChangeOutcome {
     /// It is changed, as of this version.
     Yes(u64),
     /// It is of no use any more.

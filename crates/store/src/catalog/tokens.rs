@@ -9,7 +9,7 @@ use super::{
     call::{Call, Change, End, Failure},
     session::CatalogSession,
     token_rows::{
-        NewToken, TokenAdded, TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens, descendants,
+        NewToken, TokenAddOutcome, TokenChange, TokenChangeOutcome, TokenMaker, TokenRow, Tokens, descendants,
     },
 };
 use crate::{
@@ -189,15 +189,19 @@ impl AddToken<'_> {
         Ok(root.filter(|root| !root.is_empty()).unwrap_or_else(|| id.clone()))
     }
 
-    async fn refusal(&self, session: &mut dyn Session, root: &str) -> Result<Option<TokenAdded>, StoreError> {
+    async fn refusal(
+        &self,
+        session: &mut dyn Session,
+        root: &str,
+    ) -> Result<Option<TokenAddOutcome>, StoreError> {
         let NewToken { row, maker, if_no_admin_at, bounds, .. } = self.0;
         if found(session, &row.id).await?.is_some() {
-            return Ok(Some(TokenAdded::IdTaken));
+            return Ok(Some(TokenAddOutcome::IdTaken));
         }
         if let Some(now) = if_no_admin_at
             && admins(session, *now).await?.iter().any(|id| *id != row.id)
         {
-            return Ok(Some(TokenAdded::HasAdmin));
+            return Ok(Some(TokenAddOutcome::HasAdmin));
         }
         let count = "SELECT COUNT(*) FROM token";
         let of = |column: &str, value: &str| {
@@ -212,9 +216,9 @@ impl AddToken<'_> {
         }
         let [of_namespace, of_root, in_all] = counts;
         for (found, most, full) in [
-            (of_namespace, bounds.per_namespace, TokenAdded::NamespaceFull),
-            (of_root, bounds.by_root.per_root, TokenAdded::RootFull),
-            (in_all, bounds.by_root.in_all_for(maker.is_operator(), of_root), TokenAdded::Full),
+            (of_namespace, bounds.per_namespace, TokenAddOutcome::NamespaceFull),
+            (of_root, bounds.by_root.per_root, TokenAddOutcome::RootFull),
+            (in_all, bounds.by_root.in_all_for(maker.is_operator(), of_root), TokenAddOutcome::Full),
         ] {
             if found >= most {
                 return Ok(Some(full));
@@ -226,9 +230,9 @@ impl AddToken<'_> {
 
 #[async_trait]
 impl Change for AddToken<'_> {
-    type Answer = TokenAdded;
+    type Answer = TokenAddOutcome;
 
-    async fn execute(&self, session: &mut dyn Session) -> Result<End<TokenAdded>, StoreError> {
+    async fn execute(&self, session: &mut dyn Session) -> Result<End<TokenAddOutcome>, StoreError> {
         let version = next_version(session).await?;
         let root = self.root(session).await?;
         let before = self.0.forget_before;
@@ -245,7 +249,7 @@ impl Change for AddToken<'_> {
         );
         let values = values(&TokenRow { root, ..self.0.row.clone() });
         session.execute(Statement::new(sql, values)).await?;
-        Ok(End::Commit(TokenAdded::Yes(version)))
+        Ok(End::Commit(TokenAddOutcome::Yes(version)))
     }
 }
 
@@ -259,16 +263,16 @@ pub(super) struct ChangeToken<'a> {
 
 #[async_trait]
 impl Change for ChangeToken<'_> {
-    type Answer = TokenChanged;
+    type Answer = TokenChangeOutcome;
 
-    async fn execute(&self, session: &mut dyn Session) -> Result<End<TokenChanged>, StoreError> {
+    async fn execute(&self, session: &mut dyn Session) -> Result<End<TokenChangeOutcome>, StoreError> {
         let version = next_version(session).await?;
         let Some(row) = found(session, self.id).await? else {
-            return Ok(End::RollBack(TokenChanged::NoToken));
+            return Ok(End::RollBack(TokenChangeOutcome::NoToken));
         };
         let (set, values) = match self.change {
             TokenChange::Rotate { from, .. } if row.revoked.is_some() || row.secret != *from => {
-                return Ok(End::RollBack(TokenChanged::Stale));
+                return Ok(End::RollBack(TokenChangeOutcome::Stale));
             }
             TokenChange::Rotate { from, secret, rotation, overlap_ends } => {
                 let older = overlap_ends.map_or(Value::Null, |_| from.as_slice().into());
@@ -286,7 +290,7 @@ impl Change for ChangeToken<'_> {
         let sql = format!("UPDATE token SET {set} WHERE id = ?");
         let values = values.into_iter().chain([self.id.into()]).collect();
         session.execute(Statement::new(sql, values)).await?;
-        Ok(End::Commit(TokenChanged::Yes(version)))
+        Ok(End::Commit(TokenChangeOutcome::Yes(version)))
     }
 }
 
@@ -298,7 +302,7 @@ impl ChangeToken<'_> {
         at: Timestamp,
         with_descendants: bool,
         version: u64,
-    ) -> Result<End<TokenChanged>, StoreError> {
+    ) -> Result<End<TokenChangeOutcome>, StoreError> {
         let below = live_descendants(session, self.id, at).await?;
         let descendants = u32::try_from(below.len()).unwrap_or(u32::MAX);
         let mut ids = if with_descendants { below } else { Vec::new() };
@@ -307,10 +311,10 @@ impl ChangeToken<'_> {
         }
         let admins = admins(session, at).await?;
         if admins.iter().any(|id| ids.contains(id)) && admins.iter().all(|id| ids.contains(id)) {
-            return Ok(End::RollBack(TokenChanged::LastAdmin));
+            return Ok(End::RollBack(TokenChangeOutcome::LastAdmin));
         }
         if ids.is_empty() {
-            return Ok(End::RollBack(TokenChanged::Revoked { version: version - 1, descendants }));
+            return Ok(End::RollBack(TokenChangeOutcome::Revoked { version: version - 1, descendants }));
         }
         for ids in ids.chunks(REVOKED_AT_ONCE) {
             let marks = vec!["?"; ids.len()].join(", ");
@@ -318,7 +322,7 @@ impl ChangeToken<'_> {
             let sql = format!("UPDATE token SET revoked_at = ? WHERE id IN ({marks})");
             session.execute(Statement::new(sql, values)).await?;
         }
-        Ok(End::Commit(TokenChanged::Revoked { version, descendants }))
+        Ok(End::Commit(TokenChangeOutcome::Revoked { version, descendants }))
     }
 }
 

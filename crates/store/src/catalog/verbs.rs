@@ -22,13 +22,13 @@ use super::{
     read::ReadChanges,
     read_policy::{ReadAllSettings, ReadPolicy, ReadSettings},
     rows::{
-        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, Joined, NodeReport, PolicyRemoval,
-        PolicyWish, PolicyWritten, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting, Versions,
+        Beat, CatalogChanges, CatalogNode, CatalogShardState, Home, JoinOutcome, NodeReport, PolicyOutcome,
+        PolicyRemoval, PolicyWish, SettingsDocument, SettingsSnapshot, SettingsWish, Sighting, Versions,
     },
     session_rows::{NewSession, SessionRow},
     sessions::{AddSession, NoteSessionUse, ReadSession, RemoveSession},
     shard_url,
-    token_rows::{NewToken, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens},
+    token_rows::{NewToken, TokenAddOutcome, TokenChange, TokenChangeOutcome, TokenRow, Tokens},
     tokens::{AddToken, ChangeToken, NoteUse, ReadTokenPage, ReadTokens},
 };
 use crate::error::{ErrorClass, MigrateError, StoreError};
@@ -61,7 +61,7 @@ impl<C: Connector> Catalog for C {
         self.connections().beats.run(self, &ReadChanges(known)).await
     }
 
-    async fn join(&self, node: &CatalogNode, expected: Option<Sighting>) -> Result<Joined, StoreError> {
+    async fn join(&self, node: &CatalogNode, expected: Option<Sighting>) -> Result<JoinOutcome, StoreError> {
         change(self, Join { node, expected }).await
     }
 
@@ -118,7 +118,7 @@ impl<C: Connector> Catalog for C {
         self.connections().changes.run(self, &ReadPolicy(name)).await
     }
 
-    async fn put_policy(&self, wish: &PolicyWish) -> Result<PolicyWritten, StoreError> {
+    async fn put_policy(&self, wish: &PolicyWish) -> Result<PolicyOutcome, StoreError> {
         change(self, PutPolicy(wish)).await
     }
 
@@ -126,7 +126,7 @@ impl<C: Connector> Catalog for C {
         self.connections().changes.run(self, &ReadSettings(name)).await
     }
 
-    async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyWritten, StoreError> {
+    async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyOutcome, StoreError> {
         change(self, PutSettings(wish)).await
     }
 
@@ -134,7 +134,7 @@ impl<C: Connector> Catalog for C {
         self.connections().changes.run(self, &ReadAllSettings(namespace)).await
     }
 
-    async fn put_all_settings(&self, document: &SettingsDocument) -> Result<PolicyWritten, StoreError> {
+    async fn put_all_settings(&self, document: &SettingsDocument) -> Result<PolicyOutcome, StoreError> {
         change(self, PutAllSettings(document)).await
     }
 
@@ -166,11 +166,11 @@ impl<C: Connector> Catalog for C {
         self.connections().records.run(self, &ReadTokenPage { from, limit }).await
     }
 
-    async fn add_token(&self, token: &NewToken) -> Result<TokenAdded, StoreError> {
+    async fn add_token(&self, token: &NewToken) -> Result<TokenAddOutcome, StoreError> {
         change(self, AddToken(token)).await
     }
 
-    async fn change_token(&self, id: &str, change: &TokenChange) -> Result<TokenChanged, StoreError> {
+    async fn change_token(&self, id: &str, change: &TokenChange) -> Result<TokenChangeOutcome, StoreError> {
         self::change(self, ChangeToken { id, change }).await
     }
 

@@ -12,7 +12,7 @@ use crate::{
     mysql_address::Target,
     sql::{
         Session as _, Statement, int_of,
-        version::{self, Identity, Migrating, Migration, Schema},
+        version::{self, Identity, Migration, MigrationSession, Schema},
     },
 };
 
@@ -195,7 +195,7 @@ async fn apply(session: &mut MySqlSession, schema: &Schema) -> Result<Vec<u32>, 
 }
 
 #[async_trait]
-impl Migrating for MySqlSession {
+impl MigrationSession for MySqlSession {
     async fn run_all(&mut self, sql: &'static str) -> Result<(), StoreError> {
         for statement in sql.split_inclusive(";\n").filter(|text| has_statement(text)) {
             self.run_once(statement).await?;

@@ -20,7 +20,7 @@ use crate::{
     mysql_address::Target,
     read_ahead::ReadAhead,
     rows::{Observation, Remains, Settings, ShardIdentity},
-    shard::{Claim, Probed, Shard, ShardConnections},
+    shard::{Claim, ProbeOutcome, Shard, ShardConnections},
     sql::{
         Dialect, Session as _, Statement, identity,
         read::{read_ahead, remains::remains},
@@ -115,9 +115,9 @@ impl Shard for MySqlShard {
         self.shared.looks.ask(Look { schema: self.schema.clone() }).await
     }
 
-    async fn probe(&self) -> Result<Probed, StoreError> {
+    async fn probe(&self) -> Result<ProbeOutcome, StoreError> {
         self.shared.links.lend(&Probe(self)).await?;
-        Ok(Probed::Committed)
+        Ok(ProbeOutcome::Committed)
     }
 
     async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {

@@ -57,7 +57,7 @@ pub(super) async fn take_over(
         Some(Statement::new(sql, vec![name.as_str().into()]))
     };
     let taken = commit::take_over(&mut session, claim, seen, lock).await?;
-    let Some(commit::Taken { fence, behind }) = taken else { return Ok(None) };
+    let Some(commit::MovedFence { fence, behind }) = taken else { return Ok(None) };
     let owner = fence::Owner { epoch: fence.epoch, incarnation: fence.incarnation };
     let writer = MySqlWriter {
         server: server.clone(),

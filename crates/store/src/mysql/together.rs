@@ -52,7 +52,7 @@ pub(super) trait Question: Visit + Clone + 'static {
 }
 
 /// One who waits for an answer.
-struct Waiting<Q: Question> {
+struct Waiter<Q: Question> {
     /// The question.
     question: Q,
     /// Receives the answer.
@@ -64,7 +64,7 @@ pub(super) struct Together<Q: Question> {
     /// How to connect, and the connections of those who ask alone.
     links: Arc<Links>,
     /// The way to the task. Absent before the first question.
-    queue: Mutex<Option<UnboundedSender<Waiting<Q>>>>,
+    queue: Mutex<Option<UnboundedSender<Waiter<Q>>>>,
     /// The connection may lead to a server that was switched off.
     stale: Arc<AtomicBool>,
 }
@@ -78,7 +78,7 @@ impl<Q: Question> Together<Q> {
     /// Asks, perhaps together with others.
     pub(super) async fn ask(&self, question: Q) -> Result<Q::Answer, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Waiting { question, reply });
+        self.send(Waiter { question, reply });
         let ended = || StoreError::new(ErrorClass::Disconnected, "the task that asks the server has ended");
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
@@ -89,7 +89,7 @@ impl<Q: Question> Together<Q> {
         self.links.forget();
     }
 
-    fn send(&self, waiting: Waiting<Q>) {
+    fn send(&self, waiting: Waiter<Q>) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = match &*queue {
             // The task ends with its runtime.
@@ -128,7 +128,7 @@ type Apart = Arc<Mutex<BTreeSet<Arc<str>>>>;
 
 impl<Q: Question> Asker<Q> {
     /// Asks until nobody can come any more.
-    async fn run(mut self, mut queue: UnboundedReceiver<Waiting<Q>>) {
+    async fn run(mut self, mut queue: UnboundedReceiver<Waiter<Q>>) {
         loop {
             let next = match timeout(IDLE_MAX, queue.recv()).await {
                 Ok(next) => next,
@@ -154,7 +154,7 @@ impl<Q: Question> Asker<Q> {
         }
     }
 
-    async fn answer(&mut self, waiting: Vec<Waiting<Q>>) {
+    async fn answer(&mut self, waiting: Vec<Waiter<Q>>) {
         let waiting = self.send_away_apart(waiting);
         if waiting.is_empty() {
             return;
@@ -183,7 +183,7 @@ impl<Q: Question> Asker<Q> {
 
     /// Asks alone for those who must not be asked for together. Returns the others, in the order of their
     /// schemas: all processes lock rows in one order.
-    fn send_away_apart(&self, waiting: Vec<Waiting<Q>>) -> Vec<Waiting<Q>> {
+    fn send_away_apart(&self, waiting: Vec<Waiter<Q>>) -> Vec<Waiter<Q>> {
         let apart = self.apart.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut together = BTreeMap::new();
         for waiting in waiting {
@@ -223,8 +223,8 @@ impl<Q: Question> Asker<Q> {
         self.link = Some(link).filter(|link| link.session.is_usable());
     }
 
-    fn ask_alone(&self, waiting: Waiting<Q>) {
-        let Waiting { question, mut reply } = waiting;
+    fn ask_alone(&self, waiting: Waiter<Q>) {
+        let Waiter { question, mut reply } = waiting;
         let (links, apart, schema) = (self.links.clone(), self.apart.clone(), question.schema().clone());
         apart.lock().unwrap_or_else(PoisonError::into_inner).insert(schema.clone());
         tokio::spawn(async move {

@@ -31,7 +31,7 @@ pub(crate) struct PackedAttributes {
     pub(crate) headers: Headers,
     /// Record of the operations on it.
     #[serde(skip)]
-    pub(crate) operated: Operated,
+    pub(crate) operated: OperationRecord,
     /// For what it waits where it is scheduled. It follows behind that, if it is said.
     #[serde(skip)]
     pub(crate) waits: Waits,
@@ -40,7 +40,7 @@ pub(crate) struct PackedAttributes {
 /// Record of the operations on an item. It follows behind the rest, if there is anything: programs that do
 /// not know it read no further, and forget it where they write the column anew.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Operated {
+pub(crate) struct OperationRecord {
     /// How often it was redriven.
     pub(crate) redrives: u16,
     /// The last one that gave it other values, in short.
@@ -65,7 +65,7 @@ impl PackedAttributes {
     pub(crate) fn of(attributes: ItemAttributes, bytes: u32, headers: Headers) -> Result<Value, StoreError> {
         let ItemAttributes { enqueued_at, expires_at, lease_ms, max_attempts, policy, .. } = attributes;
         let ItemAttributes { redrives, updated_by, waits, .. } = attributes;
-        let operated = Operated { redrives, updated_by };
+        let operated = OperationRecord { redrives, updated_by };
         Self { enqueued_at, expires_at, lease_ms, max_attempts, policy, bytes, headers, operated, waits }
             .value()
     }
@@ -80,14 +80,14 @@ impl PackedAttributes {
             policy: DeliveryPolicy::AtLeastOnce,
             bytes: 0,
             headers: Headers::new(),
-            operated: Operated { redrives: 0, updated_by: 0 },
+            operated: OperationRecord { redrives: 0, updated_by: 0 },
             waits: Waits::Unsaid,
         }
     }
 
     fn value(self) -> Result<Value, StoreError> {
         let (operated, waits) = (self.operated, self.waits);
-        match (operated == Operated::default(), waits) {
+        match (operated == OperationRecord::default(), waits) {
             (true, Waits::Unsaid) => pack::pack(&Versions::V1(self)),
             (false, Waits::Unsaid) => pack::pack(&(Versions::V1(self), operated)),
             (_, waits) => pack::pack(&(Versions::V1(self), operated, waits)),
@@ -115,7 +115,7 @@ impl PackedAttributes {
         redrives: u16,
     ) -> Result<Value, StoreError> {
         let before = Self::unpack(bytes)?;
-        let operated = Operated { redrives, ..before.operated };
+        let operated = OperationRecord { redrives, ..before.operated };
         Self { expires_at, operated, ..before }.value()
     }
 
@@ -153,7 +153,7 @@ mod tests {
             policy: DeliveryPolicy::AtMostOnce,
             bytes: 9,
             headers: vec![("k".to_owned(), "vv".to_owned())],
-            operated: Operated::default(),
+            operated: OperationRecord::default(),
             waits: Waits::Unsaid,
         };
         assert_eq!(attributes, expected);
@@ -170,8 +170,8 @@ mod tests {
     fn what_operations_did_follows_behind_the_rest() {
         let stored = b"\x00\xa0\x9c\x01\x00\x80\x89\x7a\x10\x00\x09\x00";
         let before = PackedAttributes::unpack(stored).unwrap();
-        assert_eq!(before.operated, Operated::default());
-        let operated = Operated { redrives: 3, updated_by: u32::MAX };
+        assert_eq!(before.operated, OperationRecord::default());
+        let operated = OperationRecord { redrives: 3, updated_by: u32::MAX };
         let after = PackedAttributes { operated, ..before.clone() };
         let bytes = bytes_of(after.clone());
         assert!(bytes.starts_with(stored) && bytes.len() > stored.len());
@@ -192,7 +192,7 @@ mod tests {
         let stored = b"\x00\xa0\x9c\x01\x00\x80\x89\x7a\x10\x00\x09\x00";
         let before = PackedAttributes::unpack(stored).unwrap();
         for (redrives, waits) in [(0, Waits::Span), (3, Waits::Span), (0, Waits::Point), (3, Waits::Unsaid)] {
-            let operated = Operated { redrives, updated_by: 0 };
+            let operated = OperationRecord { redrives, updated_by: 0 };
             let after = PackedAttributes { operated, waits, ..before.clone() };
             let bytes = bytes_of(after.clone());
             assert_eq!(PackedAttributes::unpack(&bytes).unwrap(), after);

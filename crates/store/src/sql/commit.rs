@@ -38,7 +38,7 @@ async fn roll_back(session: &mut dyn Session) {
 }
 
 /// A fence that a take-over has moved.
-pub(crate) struct Taken {
+pub(crate) struct MovedFence {
     /// As it is now.
     pub(crate) fence: Fence,
     /// As it was found, if it was behind the shard's rows.
@@ -52,7 +52,7 @@ pub(crate) async fn take_over(
     claim: &Claim,
     seen: &Observation,
     extra: impl FnOnce(fence::Owner) -> Option<Statement>,
-) -> Result<Option<Taken>, StoreError> {
+) -> Result<Option<MovedFence>, StoreError> {
     let taken = async {
         session.begin().await?;
         if session.execute(fence::claim(claim.incarnation, seen)).await? != 1 {
@@ -67,7 +67,7 @@ pub(crate) async fn take_over(
         if let Some(statement) = extra(owner) {
             session.execute(statement).await?;
         }
-        Ok(Some(Taken { fence, behind: (found != fence).then_some(found) }))
+        Ok(Some(MovedFence { fence, behind: (found != fence).then_some(found) }))
     };
     match taken.await {
         Ok(Some(taken)) => session.commit().await.map(|()| Some(taken)),

@@ -76,7 +76,7 @@ pub(crate) trait Identity: Send + Sync {
 
 /// A connection that can migrate.
 #[async_trait]
-pub(crate) trait Migrating: Session {
+pub(crate) trait MigrationSession: Session {
     /// Runs the statements of a migration.
     async fn run_all(&mut self, sql: &'static str) -> Result<(), StoreError>;
 }
@@ -130,7 +130,7 @@ pub(crate) async fn check(session: &mut dyn Session, schema: &Schema) -> Result<
 /// Applies the migrations that are missing. Returns their versions. Fails if the schema is of another kind,
 /// because theirs have the same numbers, or if it is too new. `micros` is the time.
 pub(crate) async fn apply(
-    session: &mut dyn Migrating,
+    session: &mut dyn MigrationSession,
     schema: &Schema,
     micros: i64,
 ) -> Result<Vec<u32>, MigrateError> {

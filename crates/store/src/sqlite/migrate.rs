@@ -11,7 +11,7 @@ use crate::{
     error::{ErrorClass, MigrateError, StoreError},
     sql::{
         Session as _, Statement, int_of,
-        version::{self, Identity, Migrating, Migration, Schema},
+        version::{self, Identity, Migration, MigrationSession, Schema},
     },
 };
 
@@ -171,7 +171,7 @@ async fn apply(
 }
 
 #[async_trait]
-impl Migrating for SqliteSession {
+impl MigrationSession for SqliteSession {
     async fn run_all(&mut self, sql: &'static str) -> Result<(), StoreError> {
         sqlx::raw_sql(sql).execute(&mut self.0).await.map_err(classify)?;
         Ok(())

@@ -14,7 +14,7 @@ use crate::{
     error::{MigrateError, StoreError},
     read_ahead::ReadAhead,
     rows::{Observation, Remains, Settings, ShardIdentity},
-    shard::{Claim, Probed, Shard, ShardConnections},
+    shard::{Claim, ProbeOutcome, Shard, ShardConnections},
     sql::{
         Dialect, Session as _, Statement, commit, fence, identity,
         read::{SqlReader, read_ahead, remains::remains},
@@ -101,8 +101,8 @@ impl Shard for SqliteShard {
         Ok(observation)
     }
 
-    async fn probe(&self) -> Result<Probed, StoreError> {
-        Ok(Probed::Embedded)
+    async fn probe(&self) -> Result<ProbeOutcome, StoreError> {
+        Ok(ProbeOutcome::Embedded)
     }
 
     async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {
@@ -119,7 +119,7 @@ impl Shard for SqliteShard {
         let lock = Arc::new(lock);
         let mut session = SqliteSession(open::open(&self.path).await?);
         let taken = commit::take_over(&mut session, claim, seen, |_| None).await?;
-        let Some(commit::Taken { fence, behind }) = taken else { return Ok(None) };
+        let Some(commit::MovedFence { fence, behind }) = taken else { return Ok(None) };
         let owner = fence::Owner { epoch: fence.epoch, incarnation: fence.incarnation };
         let path = self.path.clone();
         let writer = SqliteWriter { path: path.clone(), owner, session: Some(session), _lock: lock.clone() };

@@ -12,15 +12,15 @@ use forebay_store::{
 use forebay_types::{DeliveryPolicy, Failure, Seq, State, Timestamp, TopicId};
 
 use super::{
-    change::{Applied, Change},
+    change::{AppliedBatch, Change},
     namespace_tallies::RemovedDormant,
     tables::{Tables, TopicEntry},
 };
 
 impl Tables {
     /// Applies a batch in the order of its fields, the fence last.
-    pub(super) fn apply(&mut self, batch: &Batch) -> Applied {
-        let mut done = Applied::default();
+    pub(super) fn apply(&mut self, batch: &Batch) -> AppliedBatch {
+        let mut done = AppliedBatch::default();
         self.check_marks(batch, &mut done);
         let deeds = self.deeds(batch);
         if self.strict {
@@ -89,7 +89,7 @@ impl Tables {
         done
     }
 
-    fn check_marks(&self, batch: &Batch, done: &mut Applied) {
+    fn check_marks(&self, batch: &Batch, done: &mut AppliedBatch) {
         let old = self.fence.marks;
         let Some(new) = batch.marks else { return };
         if new.seq < old.seq || new.topic < old.topic || new.rank < old.rank || new.time < old.time {
@@ -97,7 +97,7 @@ impl Tables {
         }
     }
 
-    fn create_topic(&mut self, topic: &TopicRow, done: &mut Applied) {
+    fn create_topic(&mut self, topic: &TopicRow, done: &mut AppliedBatch) {
         let entry = TopicEntry {
             name: topic.name.clone(),
             counts: TopicCounts::default(),
@@ -117,7 +117,7 @@ impl Tables {
         done.topics.insert(topic.id);
     }
 
-    fn insert(&mut self, batch: &Batch, done: &mut Applied) {
+    fn insert(&mut self, batch: &Batch, done: &mut AppliedBatch) {
         let new = batch.marks.unwrap_or(self.fence.marks);
         for row in &batch.inserts {
             let seq = row.key.seq;
@@ -153,7 +153,7 @@ impl Tables {
         }
     }
 
-    fn promote(&mut self, DueKey { at, seq }: DueKey, done: &mut Applied) {
+    fn promote(&mut self, DueKey { at, seq }: DueKey, done: &mut AppliedBatch) {
         done.items.insert(seq);
         if !self.schedule.remove(&(at, seq)) {
             done.violation("CONSERVATION", format!("item {} was promoted without a schedule row", seq.0));
@@ -170,7 +170,7 @@ impl Tables {
         done.changes.push(Change::Promoted(seq));
     }
 
-    fn put_off(&mut self, PutOff { seq, from, to }: PutOff, done: &mut Applied) {
+    fn put_off(&mut self, PutOff { seq, from, to }: PutOff, done: &mut AppliedBatch) {
         done.items.insert(seq);
         if !self.schedule.remove(&(from, seq)) {
             done.violation("CONSERVATION", format!("item {} was put off without a schedule row", seq.0));
@@ -187,7 +187,7 @@ impl Tables {
         done.changes.push(Change::PutOff(seq, to));
     }
 
-    fn requeue(&mut self, requeue: &Requeue, done: &mut Applied) {
+    fn requeue(&mut self, requeue: &Requeue, done: &mut AppliedBatch) {
         let seq = requeue.seq;
         done.items.insert(seq);
         let Some(mut row) = self.take(seq) else {
@@ -213,7 +213,7 @@ impl Tables {
         done.changes.push(Change::Requeued(requeue.clone()));
     }
 
-    fn dead_letter(&mut self, letter: &DeadLetter, done: &mut Applied) {
+    fn dead_letter(&mut self, letter: &DeadLetter, done: &mut AppliedBatch) {
         let seq = letter.seq;
         done.items.insert(seq);
         let Some(mut row) = self.take(seq) else {
@@ -243,7 +243,7 @@ impl Tables {
         }
     }
 
-    fn delete_dead_letter(&mut self, seq: Seq, batch: &Batch, done: &mut Applied) {
+    fn delete_dead_letter(&mut self, seq: Seq, batch: &Batch, done: &mut AppliedBatch) {
         let Some((row, letter)) = self.dead.remove(&seq) else {
             let what = format!("dead letter {} was deleted and is missing", seq.0);
             return done.violation("CONSERVATION", what);
@@ -261,7 +261,7 @@ impl Tables {
         done.changes.push(Change::DeadLetterDeleted(letter));
     }
 
-    fn keep_dead_letter(&mut self, seq: Seq, until: Timestamp, done: &mut Applied) {
+    fn keep_dead_letter(&mut self, seq: Seq, until: Timestamp, done: &mut AppliedBatch) {
         let Some((_, letter)) = self.dead.get_mut(&seq) else {
             let what = format!("dead letter {} was kept and is missing", seq.0);
             return done.violation("CONSERVATION", what);
@@ -277,7 +277,7 @@ impl Tables {
         }
     }
 
-    fn delete(&mut self, seq: Seq, done: &mut Applied) {
+    fn delete(&mut self, seq: Seq, done: &mut AppliedBatch) {
         match self.take(seq) {
             Some(row) => {
                 self.failures.remove(&seq);
@@ -288,7 +288,7 @@ impl Tables {
         done.items.insert(seq);
     }
 
-    fn remember(&mut self, batch: &Batch, done: &mut Applied) {
+    fn remember(&mut self, batch: &Batch, done: &mut AppliedBatch) {
         for DedupeEntry { generation, hash, answer } in &batch.dedupes {
             match self.generations.get_mut(generation) {
                 Some(keys) => {
@@ -304,7 +304,7 @@ impl Tables {
     }
 
     /// Dead letters of a topic are deleted that memory has forgotten: nothing of it is unfolded.
-    fn lose_dormant(&mut self, topic: TopicId, losses: i64, done: &mut Applied) {
+    fn lose_dormant(&mut self, topic: TopicId, losses: i64, done: &mut AppliedBatch) {
         done.topics.insert(topic);
         if self.is_unfolded(topic) {
             done.violation("CONSERVATION", format!("dormant topic {} has deltas", topic.0));
@@ -323,7 +323,7 @@ impl Tables {
         }
     }
 
-    fn count(&mut self, batch: &Batch, removed_dormant: &RemovedDormant, done: &mut Applied) {
+    fn count(&mut self, batch: &Batch, removed_dormant: &RemovedDormant, done: &mut AppliedBatch) {
         for topic in &batch.drop_topics {
             match self.topics.remove(topic) {
                 Some(entry) if entry.actual == TopicCounts::default() => {}

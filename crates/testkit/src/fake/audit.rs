@@ -3,11 +3,11 @@
 use forebay_store::{Sweep, TopicCounts, TopicTally};
 use forebay_types::{Seq, State, Timestamp};
 
-use super::{change::Applied, tables::Tables};
+use super::{change::AppliedBatch, tables::Tables};
 
 impl Tables {
     /// Checks everything that the batch changed.
-    pub(super) fn audit(&self, done: &mut Applied) {
+    pub(super) fn audit(&self, done: &mut AppliedBatch) {
         if !self.strict {
             return;
         }
@@ -41,7 +41,7 @@ impl Tables {
         }
     }
 
-    fn audit_item(&self, seq: Seq, done: &mut Applied) {
+    fn audit_item(&self, seq: Seq, done: &mut AppliedBatch) {
         let leased = self.lease_of(seq).is_some();
         let Some(item) = self.items.get(&seq) else {
             let timed = self.schedule.iter().chain(&self.expiry).any(|(_, other)| *other == seq);

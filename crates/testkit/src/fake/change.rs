@@ -49,7 +49,7 @@ pub type Violation = (&'static str, String);
 
 /// The result of applying a batch.
 #[derive(Debug, Default)]
-pub(super) struct Applied {
+pub(super) struct AppliedBatch {
     /// Changes of the batch.
     pub changes: Vec<Change>,
     /// Its violations.
@@ -68,7 +68,7 @@ pub(super) struct Applied {
     pub closed: Vec<LeaseEntry>,
 }
 
-impl Applied {
+impl AppliedBatch {
     /// Records a violation.
     pub fn violation(&mut self, invariant: &'static str, what: impl Into<String>) {
         self.violations.push((invariant, what.into()));

@@ -16,7 +16,7 @@ use super::{
     dice::Dice,
     faults::Faults,
     journal::{Journal, Moment},
-    owners::{Released, TakenOver, Tried},
+    owners::{AttemptRecord, ReleaseRecord, TakeOverRecord},
     process::Process,
     store_bug::StoreBug,
     tables::Tables,
@@ -30,7 +30,7 @@ const BATCH_BYTES: usize = 4 << 20;
 
 /// A committed batch, for the checks after a run.
 #[derive(Debug, Clone)]
-pub struct Committed {
+pub struct CommitRecord {
     /// When the engine asked for it.
     pub asked: Moment,
     /// When it took effect.
@@ -59,7 +59,7 @@ pub struct Committed {
 
 /// A batch whose COMMIT hangs.
 #[derive(Debug)]
-pub(super) struct Hanging {
+pub(super) struct HangingCommit {
     /// The connection that sent it.
     pub connection: u64,
     /// The batch.
@@ -112,13 +112,13 @@ pub struct State {
     /// No generation of dedupe keys is dropped before its youngest key is as old. Zero: not checked.
     pub dedupe_window: Duration,
     /// Every committed batch.
-    pub log: Vec<Committed>,
+    pub log: Vec<CommitRecord>,
     /// Every take-over.
-    pub owners: Vec<TakenOver>,
+    pub owners: Vec<TakeOverRecord>,
     /// Every release.
-    pub releases: Vec<Released>,
+    pub releases: Vec<ReleaseRecord>,
     /// Take-overs that were tried, in order.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<AttemptRecord>,
     /// The processes that do not reach it.
     pub refuses: BTreeSet<usize>,
     /// Acts of an engine that it never may do.
@@ -140,7 +140,7 @@ pub struct State {
     /// A catalog is stored there instead.
     pub is_catalog: bool,
     /// The COMMIT that hangs, if one does.
-    pub(super) hanging: Option<Hanging>,
+    pub(super) hanging: Option<HangingCommit>,
     /// State that a restart of the server brings back: some commits are not on disk yet.
     pub(super) on_disk: Option<OnDisk>,
     /// Rows of the last batch that had one that cannot be stored, and who wrote it.
@@ -353,7 +353,7 @@ impl State {
             journal.note(format_args!("VIOLATION: {invariant}: {what}"));
             self.violations.push((invariant, what));
         }
-        self.log.push(Committed {
+        self.log.push(CommitRecord {
             asked,
             done,
             process,

@@ -27,11 +27,11 @@ pub struct Journal {
     /// The true time at the beginning.
     base: Timestamp,
     /// The recorded events.
-    written: Mutex<Written>,
+    written: Mutex<JournalState>,
 }
 
 #[derive(Debug)]
-struct Written {
+struct JournalState {
     /// The number of events.
     events: u64,
     /// A digest of all lines.
@@ -43,7 +43,7 @@ struct Written {
 impl Journal {
     /// A journal that begins now. With `keep` it keeps the lines. Otherwise it keeps only their digest.
     pub fn new(base: Timestamp, keep: bool) -> Self {
-        let written = Written { events: 0, hash: 0, lines: keep.then(Vec::new) };
+        let written = JournalState { events: 0, hash: 0, lines: keep.then(Vec::new) };
         Self { start: Instant::now(), base, written: Mutex::new(written) }
     }
 
@@ -89,7 +89,7 @@ impl Journal {
         self.lock().lines.clone().unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Written> {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,13 +4,13 @@ use forebay_store::{Batch, LeaseChange, LeaseEntry, LeaseRow};
 use forebay_types::{ItemAttributes, State};
 
 use super::{
-    change::{Applied, Change},
+    change::{AppliedBatch, Change},
     tables::Tables,
 };
 
 impl Tables {
     /// Inserts the batch's lease row.
-    pub(super) fn lease(&mut self, batch: &Batch, done: &mut Applied) {
+    pub(super) fn lease(&mut self, batch: &Batch, done: &mut AppliedBatch) {
         if batch.leases.is_empty() {
             return;
         }
@@ -23,7 +23,7 @@ impl Tables {
     }
 
     /// Closes deliveries of a lease row.
-    pub(super) fn change_lease(&mut self, row: &LeaseChange, done: &mut Applied) {
+    pub(super) fn change_lease(&mut self, row: &LeaseChange, done: &mut AppliedBatch) {
         let Some(old) = self.leases.get(&row.id) else {
             let what = format!("lease row {} was changed and is missing", row.id);
             return done.violation("LEASE-EXCLUSIVE", what);
@@ -56,7 +56,7 @@ impl Tables {
     }
 
     /// Finds out which deliveries began, ended or moved to another row.
-    pub(super) fn settle_leases(&self, done: &mut Applied) {
+    pub(super) fn settle_leases(&self, done: &mut AppliedBatch) {
         let same = |one: &LeaseEntry, other: &LeaseEntry| {
             (one.seq, one.nonce, one.delivery()) == (other.seq, other.nonce, other.delivery())
         };
@@ -83,7 +83,7 @@ impl Tables {
     }
 
     /// Compares a delivery that began with its item.
-    fn check_lease(&self, entry: &LeaseEntry, done: &mut Applied) {
+    fn check_lease(&self, entry: &LeaseEntry, done: &mut AppliedBatch) {
         let seq = entry.seq.0;
         let Some(item) = self.items.get(&entry.seq) else {
             return done.violation("LEASE-EXCLUSIVE", format!("item {seq} was leased and is missing"));

@@ -30,15 +30,16 @@ mod topic_entry;
 mod writer;
 
 pub use catalog::{
-    Assigned, CatalogBug, CatalogDb, CatalogFaults, CatalogState, Change as HomeChange, FakeCatalog, Outage,
+    AssignmentRecord, CatalogBug, CatalogDb, CatalogFaults, CatalogState, Change as HomeChange, FakeCatalog,
+    Outage,
 };
 pub use change::{Change, Violation};
 pub use coverage::StoreCoverage;
-pub use db::{Committed, Db, POISON, State};
+pub use db::{CommitRecord, Db, POISON, State};
 pub use dice::Dice;
 pub use faults::Faults;
 pub use journal::{Journal, Moment};
-pub use owners::{Released, TakenOver, Tried};
+pub use owners::{AttemptRecord, ReleaseRecord, TakeOverRecord};
 pub use process::{Life, Process};
 pub use shard::FakeShard;
 pub use store_bug::StoreBug;

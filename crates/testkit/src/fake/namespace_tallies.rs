@@ -8,7 +8,7 @@ use std::{
 use forebay_store::{Batch, NamespaceTally, Tally};
 use forebay_types::{Namespace, TopicId};
 
-use super::{change::Applied, tables::Tables, tallies::Deeds};
+use super::{change::AppliedBatch, tables::Tables, tallies::Deeds};
 
 /// A run has fewer namespaces, so that none has to give way to others.
 const NAMESPACES_FEW: usize = 100;
@@ -37,7 +37,7 @@ impl Tables {
         &mut self,
         batch: &Batch,
         removed_dormant: &RemovedDormant,
-        done: &mut Applied,
+        done: &mut AppliedBatch,
     ) {
         for (namespace, topic, count) in removed_dormant {
             // The tally of a namespace before it was deleted is gone, and so are later losses of that.
@@ -75,7 +75,7 @@ impl Tables {
     }
 
     /// Whatever is forgotten, nothing is lost of what all batches have counted.
-    pub(super) fn check_totals(&self, batch: &Batch, done: &mut Applied) {
+    pub(super) fn check_totals(&self, batch: &Batch, done: &mut AppliedBatch) {
         let forgets = batch.folds.iter().any(|(.., tally)| tally.is_none());
         let changes = !batch.namespace_tallies.is_empty() || !batch.drop_topics.is_empty() || forgets;
         if !self.strict || !changes {

@@ -6,13 +6,13 @@ use forebay_store::{Batch, ItemRow, OperationKind, OperationRow, Redrive, Update
 use forebay_types::{ItemAttributes, Seq, State, Timestamp};
 
 use super::{
-    change::{Applied, Change},
+    change::{AppliedBatch, Change},
     tables::Tables,
 };
 
 /// Changes of a batch by the numbers of its operations.
 #[derive(Debug, Default)]
-struct Counted {
+struct OperationCounts {
     /// Items that are removed.
     items: u64,
     /// Dead letters that are removed.
@@ -25,9 +25,9 @@ struct Counted {
     updates: u64,
 }
 
-impl Counted {
+impl OperationCounts {
     /// Compares it with what the batch does change.
-    fn check(&self, batch: &Batch, done: &mut Applied) {
+    fn check(&self, batch: &Batch, done: &mut AppliedBatch) {
         let len = |count: usize| count as u64;
         let (items, dead) = (len(batch.purges.len()), len(batch.dead_letter_purges.len()));
         let updates = len(batch.updates.iter().filter(|row| row.is_operated).count());
@@ -48,7 +48,7 @@ impl Counted {
 
 impl Tables {
     /// Deletes items and dead letters, and makes dead letters items again.
-    pub(super) fn operate(&mut self, batch: &Batch, done: &mut Applied) {
+    pub(super) fn operate(&mut self, batch: &Batch, done: &mut AppliedBatch) {
         for seq in &batch.purges {
             done.items.insert(*seq);
             match self.take(*seq) {
@@ -72,7 +72,7 @@ impl Tables {
     }
 
     /// Deletes what callers cancel.
-    fn cancel(&mut self, batch: &Batch, done: &mut Applied) {
+    fn cancel(&mut self, batch: &Batch, done: &mut AppliedBatch) {
         for seq in &batch.cancels {
             done.items.insert(*seq);
             let Some(row) = self.take(*seq) else {
@@ -91,7 +91,7 @@ impl Tables {
     }
 
     /// Gives an item other values. Its earlier rows of times are deleted before.
-    pub(super) fn update(&mut self, updated: &UpdatedRow, done: &mut Applied) {
+    pub(super) fn update(&mut self, updated: &UpdatedRow, done: &mut AppliedBatch) {
         let seq = updated.key.seq;
         done.items.insert(seq);
         let is_leased = self.lease_of(seq).is_some();
@@ -136,7 +136,7 @@ impl Tables {
 
     /// Items that operations change belong to their topics, were there when they began, and are as was asked
     /// for.
-    fn check_covered(&self, batch: &Batch, done: &mut Applied) {
+    fn check_covered(&self, batch: &Batch, done: &mut AppliedBatch) {
         let going_on = || batch.operation_progress.iter().filter_map(|(id, _)| self.operations.get(id));
         let covers = |part: &OperationRow, row: &ItemRow| {
             let name = self.topics.get(&row.topic).map(|entry| &entry.name);
@@ -172,7 +172,7 @@ impl Tables {
         }
     }
 
-    fn lose_dead(&mut self, seq: Seq, done: &mut Applied) -> Option<ItemRow> {
+    fn lose_dead(&mut self, seq: Seq, done: &mut AppliedBatch) -> Option<ItemRow> {
         let Some((row, letter)) = self.dead.remove(&seq) else {
             done.violation("CONSERVATION", format!("dead letter {} was taken and is missing", seq.0));
             return None;
@@ -186,7 +186,7 @@ impl Tables {
         Some(row)
     }
 
-    fn redrive(&mut self, redrive: &Redrive, done: &mut Applied) {
+    fn redrive(&mut self, redrive: &Redrive, done: &mut AppliedBatch) {
         let seq = redrive.key.seq;
         let Some(mut row) = self.lose_dead(seq, done) else { return };
         let ItemAttributes { deliveries, failures, .. } = row.attributes;
@@ -211,7 +211,7 @@ impl Tables {
     }
 
     /// Writes how far operations are, and compares their counts with what the batch does.
-    pub(super) fn write_operations(&mut self, batch: &Batch, done: &mut Applied) {
+    pub(super) fn write_operations(&mut self, batch: &Batch, done: &mut AppliedBatch) {
         for row in &batch.operations {
             let before = self.operations.insert(row.spec.id, row.clone());
             let same = before.is_none_or(|before| before.progress.changed == row.progress.changed);
@@ -220,7 +220,7 @@ impl Tables {
                 done.violation("CONSERVATION", what);
             }
         }
-        let mut counted = Counted::default();
+        let mut counted = OperationCounts::default();
         for (id, progress) in &batch.operation_progress {
             let Some(row) = self.operations.get_mut(id) else {
                 done.violation("CONSERVATION", format!("operation {id} goes on and is missing"));

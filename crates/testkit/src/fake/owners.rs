@@ -6,7 +6,7 @@ use super::journal::Moment;
 
 /// A change of owner.
 #[derive(Debug, Clone, Copy)]
-pub struct TakenOver {
+pub struct TakeOverRecord {
     /// When it took effect.
     pub done: Moment,
     /// The process of the new owner.
@@ -21,7 +21,7 @@ pub struct TakenOver {
 
 /// A shard was given up.
 #[derive(Debug, Clone, Copy)]
-pub struct Released {
+pub struct ReleaseRecord {
     /// When that took effect.
     pub done: Moment,
     /// The process that owned it.
@@ -30,7 +30,7 @@ pub struct Released {
 
 /// A process tried to take a shard over.
 #[derive(Debug, Clone, Copy)]
-pub struct Tried {
+pub struct AttemptRecord {
     /// When it began.
     pub begun: Moment,
     /// The process.

@@ -8,7 +8,7 @@ use forebay_types::{Seq, Timestamp};
 use tokio::sync::oneshot;
 
 use super::{
-    db::{Author, Db, Hanging, POISON, State},
+    db::{Author, Db, HangingCommit, POISON, State},
     faults::CommitOutcome,
     journal::Moment,
     process::Process,
@@ -92,7 +92,7 @@ impl Session {
             CommitOutcome::Hangs => {
                 state.coverage.unknown += 1;
                 let (connection, author) = (self.connection, self.author);
-                state.hanging = Some(Hanging { connection, batch: batch.clone(), asked, author });
+                state.hanging = Some(HangingCommit { connection, batch: batch.clone(), asked, author });
                 state.disconnect(self.connection);
                 self.land_later(state);
                 unknown()

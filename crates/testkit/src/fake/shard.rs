@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use forebay_store::{
-    Claim, ErrorClass, MigrateError, Observation, Probed, ReadAhead, Settings, Shard, ShardConnections,
+    Claim, ErrorClass, MigrateError, Observation, ProbeOutcome, ReadAhead, Settings, Shard, ShardConnections,
     ShardIdentity, StoreError,
 };
 use forebay_types::{ClusterId, ShardId};
@@ -12,7 +12,7 @@ use forebay_types::{ClusterId, ShardId};
 use super::{
     db::{Author, Db, State},
     heartbeat::FakeHeartbeat,
-    owners::{TakenOver, Tried},
+    owners::{AttemptRecord, TakeOverRecord},
     process::Process,
     reader::FakeReader,
     session::Session,
@@ -121,9 +121,9 @@ impl Shard for FakeShard {
         })
     }
 
-    async fn probe(&self) -> Result<Probed, StoreError> {
+    async fn probe(&self) -> Result<ProbeOutcome, StoreError> {
         self.db.operate(&self.process, "probe", |faults| faults.read_fails).await?;
-        Ok(Probed::Committed)
+        Ok(ProbeOutcome::Committed)
     }
 
     async fn read_ahead(&self) -> Result<ReadAhead, StoreError> {
@@ -140,7 +140,7 @@ impl Shard for FakeShard {
         seen: &Observation,
     ) -> Result<Option<ShardConnections>, StoreError> {
         let begun = self.db.journal.last();
-        let tried = Tried { begun, process: self.process.number, epoch: seen.epoch };
+        let tried = AttemptRecord { begun, process: self.process.number, epoch: seen.epoch };
         self.db.lock().tried.push(tried);
         self.db.operate(&self.process, "take-over", |faults| faults.take_over_fails).await?;
         let (fence, behind, connection) = {
@@ -176,7 +176,7 @@ impl Shard for FakeShard {
             let done = self.db.note(&self.process, format_args!("take-over, epoch {}", fence.epoch));
             let (process, epoch) = (self.process.number, fence.epoch);
             let incarnation = claim.incarnation;
-            state.owners.push(TakenOver { done, process, epoch, incarnation, released });
+            state.owners.push(TakeOverRecord { done, process, epoch, incarnation, released });
             (fence, behind, state.connect())
         };
         let (db, process) = (self.db.clone(), self.process.clone());

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Bound};
 use forebay_store::{Batch, Tally, TopicTally};
 use forebay_types::{Seq, Timestamp, TopicId};
 
-use super::{change::Applied, tables::Tables};
+use super::{change::AppliedBatch, tables::Tables};
 
 /// Changes of a topic's items by a batch, as far as its rows tell.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ impl Tables {
     }
 
     /// Whether the batch counts what it does.
-    pub(super) fn check_tallies(batch: &Batch, deeds: &BTreeMap<TopicId, Deeds>, done: &mut Applied) {
+    pub(super) fn check_tallies(batch: &Batch, deeds: &BTreeMap<TopicId, Deeds>, done: &mut AppliedBatch) {
         let counted: BTreeMap<TopicId, Tally> = batch.tallies.iter().copied().collect();
         for topic in counted.keys().chain(deeds.keys()) {
             let tally = counted.get(topic).copied().unwrap_or_default();
@@ -121,7 +121,7 @@ impl Tables {
     }
 
     /// Stores what a batch counts. A fold must be what all batches have counted.
-    pub(super) fn count_tallies(&mut self, batch: &Batch, done: &mut Applied) {
+    pub(super) fn count_tallies(&mut self, batch: &Batch, done: &mut AppliedBatch) {
         let at = batch.marks.map_or(Timestamp::MIN, |marks| marks.time);
         if !batch.tallies.is_empty() {
             self.tallies.insert(batch.number, (at, batch.tallies.clone()));

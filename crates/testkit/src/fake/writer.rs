@@ -8,7 +8,7 @@ use forebay_store::{Batch, CommitError, ErrorClass, Outcome, StoreError, Writer}
 use super::{
     db::{Db, State},
     faults::CommitOutcome,
-    owners::Released,
+    owners::ReleaseRecord,
     session::{Session, rows, unknown},
     store_bug::StoreBug,
 };
@@ -96,7 +96,7 @@ impl Writer for FakeWriter {
                 state.tables.address.clear();
                 state.tables.successor = successor.to_owned();
                 let done = db.note(process, format_args!("release of epoch {}", author.epoch));
-                state.releases.push(Released { done, process: process.number });
+                state.releases.push(ReleaseRecord { done, process: process.number });
             }
         }
         db.answer(process).await;

@@ -21,7 +21,7 @@ pub struct Foreign {
 }
 
 /// A connection that a server has, and what it does.
-pub(super) struct Seen {
+pub(super) struct ForeignConnection {
     /// Its number.
     pub id: i64,
     /// As in `Query` or `Sleep`.
@@ -34,13 +34,13 @@ pub(super) struct Seen {
 pub(super) async fn connections(
     connection: &mut MySqlConnection,
     databases: &[String],
-) -> sqlx::Result<Vec<Seen>> {
+) -> sqlx::Result<Vec<ForeignConnection>> {
     let mut found = Vec::new();
     // Not from `information_schema`: on MySQL that fails while a statement holds bytes that are no text.
     for row in connection.fetch_all(sqlx::raw_sql("SHOW PROCESSLIST")).await? {
         let database: Option<String> = row.try_get_unchecked("db")?;
         if database.is_some_and(|database| databases.contains(&database)) {
-            found.push(Seen {
+            found.push(ForeignConnection {
                 id: row.try_get_unchecked("Id")?,
                 command: row.try_get_unchecked("Command")?,
                 state: row.try_get_unchecked::<Option<String>, _>("State")?.unwrap_or_default(),
@@ -112,7 +112,7 @@ impl Foreign {
     }
 
     /// The other connections to the database.
-    async fn others(&mut self) -> Vec<Seen> {
+    async fn others(&mut self) -> Vec<ForeignConnection> {
         let own = self.number("SELECT CAST(CONNECTION_ID() AS SIGNED)").await;
         let databases = [self.database.clone()];
         let mut others = connections(&mut self.connection, &databases).await.expect("SHOW PROCESSLIST");

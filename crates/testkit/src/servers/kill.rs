@@ -5,7 +5,7 @@ use std::time::Duration;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection};
 use tokio::time::{Instant, sleep};
 
-use super::foreign::{Seen, connections};
+use super::foreign::{ForeignConnection, connections};
 
 /// The wanted kills are done within this time, on a server under load.
 const KILLS_TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,7 +41,7 @@ async fn try_kill(server: &str, databases: &[String], what: Kill, count: usize) 
         anyhow::ensure!(begun.elapsed() < KILLS_TIMEOUT, "only {killed} of {count} were killed");
         let mut found = connections(&mut connection, databases).await?;
         found.retain(|seen| seen.command != "Sleep");
-        for Seen { id, .. } in &found {
+        for ForeignConnection { id, .. } in &found {
             // It may have ended meanwhile.
             let done = connection.execute(sqlx::raw_sql(AssertSqlSafe(format!("{verb} {id}")))).await;
             killed += usize::from(done.is_ok());

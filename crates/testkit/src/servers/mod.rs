@@ -15,5 +15,5 @@ pub use forebay_servers::{Browser, Kind, Place, WallClock, browser, free_port, p
 pub use foreign::Foreign;
 pub use kill::{Kill, kill};
 pub use private::Private;
-pub use replicated::Replicated;
+pub use replicated::ReplicatedPair;
 pub use shared::{Server, mariadb, mysql, shared};

@@ -19,14 +19,14 @@ use super::Private;
 const ACCOUNT: &str = "forebay";
 
 /// Two servers, of which one replicates the other, and an address that leads to the primary.
-pub struct Replicated {
+pub struct ReplicatedPair {
     /// The primary at first, and the replica.
     servers: [Private; 2],
     /// The address.
     address: Address,
 }
 
-impl Replicated {
+impl ReplicatedPair {
     /// Starts both. A commit on MariaDB waits for the replica.
     pub async fn start(kind: Kind) -> Self {
         let flags: &[&str] = match kind {

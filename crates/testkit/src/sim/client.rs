@@ -8,7 +8,7 @@ use forebay_types::{DeliveryPolicy, Receipt, Schedule, ShardId, Timestamp, Topic
 
 use super::{
     client_changes,
-    history::Sent,
+    history::SentItem,
     node::{Port, namespace},
     plan::Kind,
     process::Node,
@@ -138,7 +138,7 @@ fn request_id(world: &World, number: u64) -> String {
     id
 }
 
-fn item(port: &mut Port<'_>, node: &Node) -> Sent {
+fn item(port: &mut Port<'_>, node: &Node) -> SentItem {
     let tag = port.next_tag();
     let (world, dice) = (port.world, &mut port.dice);
     let plan = &world.plan;
@@ -156,7 +156,7 @@ fn item(port: &mut Port<'_>, node: &Node) -> Sent {
     // Longer than every delay: the API refuses an item that expires before it is due.
     let shortest = if schedule == Schedule::Now { 300 } else { 8_001 };
     let ttl = dice.chance(150).then(|| dice.millis((shortest, shortest + 6_000)));
-    Sent {
+    SentItem {
         tag,
         topic: topic(dice, plan.topics),
         priority: *dice.pick(&[0, 0, 0, 1, 5, -3, i32::MAX, i32::MIN]),

@@ -7,9 +7,9 @@ use forebay_types::{DeliveryPolicy, Refusal};
 use super::{
     check::RunRecord,
     cluster::ClusterCoverage,
-    history::{Answer, Known, What},
+    history::{Answer, CallerKnowledge, What},
 };
-use crate::fake::{Change, StoreCoverage, TakenOver};
+use crate::fake::{Change, StoreCoverage, TakeOverRecord};
 
 /// How often runs met the situations that they must cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -180,7 +180,7 @@ impl Coverage {
                 What::Ack { answer, .. } | What::Nack { answer, .. } => {
                     self.told_unknown += told_unknown(answer);
                     if let Answer::Done(results) = answer {
-                        let lost = |result: &&forebay_engine::Settled| {
+                        let lost = |result: &&forebay_engine::SettlementResult| {
                             result.as_ref().err().is_some_and(|refusal| refusal.fate.is_some())
                         };
                         self.lease_lost += results.iter().filter(lost).count() as u64;
@@ -222,7 +222,7 @@ impl Coverage {
                 continue;
             }
             self.stalls += 1;
-            let lost = |owners: &[TakenOver]| {
+            let lost = |owners: &[TakeOverRecord]| {
                 let before = owners.iter().rfind(|owner| owner.done.event < stall.begin.event);
                 let after = owners.iter().find(|owner| owner.done.event > stall.begin.event);
                 before.is_some_and(|owner| owner.process == stall.process)
@@ -233,7 +233,7 @@ impl Coverage {
         let changes = record.configured.windows(2).filter(|pair| pair[0] != pair[1]);
         self.reshards += changes.count() as u64;
         self.repeated_across += repeated_across(record);
-        let handed = |pair: &&[TakenOver]| pair[1].released && pair[0].process != pair[1].process;
+        let handed = |pair: &&[TakeOverRecord]| pair[1].released && pair[0].process != pair[1].process;
         let handed = record.shards.iter().map(|shard| shard.owners.windows(2).filter(handed).count());
         self.handed_over += handed.sum::<usize>() as u64;
     }
@@ -246,7 +246,7 @@ fn told_unknown<T>(answer: &Answer<Vec<Result<T, Refusal>>>) -> u64 {
         Answer::Refused(_) => 1,
         Answer::Lost => 0,
     };
-    (0..members).filter(|at| answer.known(*at) == Known::Maybe).count() as u64
+    (0..members).filter(|at| answer.known(*at) == CallerKnowledge::Maybe).count() as u64
 }
 
 /// How many enqueues were answered as duplicates of what a process with another set of shards had stored.

@@ -7,7 +7,7 @@ use forebay_types::{Receipt, ShardId, State, TopicId};
 
 use super::{
     chaos, cluster,
-    history::{Answer, Known, Sent, What},
+    history::{Answer, CallerKnowledge, SentItem, What},
     node::{NAMESPACES, Port, namespace},
     plan::Kind,
     process::Node,
@@ -230,9 +230,9 @@ async fn takes_again(port: &mut Port<'_>, node: &Node) {
             let shard = ShardId(u32::try_from(shard).unwrap_or(u32::MAX));
             let tag = port.next_tag();
             let call = port.world.recorded();
-            port.enqueue(node, tenant, vec![Sent::plain(tag, shard)], None).await;
+            port.enqueue(node, tenant, vec![SentItem::plain(tag, shard)], None).await;
             let taken = port.world.calls_since(call).iter().any(|call| match &call.what {
-                What::Enqueue { answer, .. } => answer.known(0) == Known::Done,
+                What::Enqueue { answer, .. } => answer.known(0) == CallerKnowledge::Done,
                 _ => false,
             });
             if !taken {

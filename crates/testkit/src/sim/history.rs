@@ -1,8 +1,8 @@
 //! The clients' calls and their answers, which the checker reads.
 
 use forebay_engine::{
-    ActiveTopics, ActiveTopicsCall, ChangeCall, Changed, Delivered, DequeueCall, Enqueued, ExtendOf,
-    Extended, NackOf, Settled,
+    ActiveTopics, ActiveTopicsCall, ChangeCall, ChangeResult, DeliveredItem, DequeueCall, EnqueueOutcome,
+    ExtendOf, ExtensionResult, NackOf, SettlementResult,
 };
 use forebay_types::{DeliveryPolicy, Namespace, Reason, Receipt, Refusal, Schedule, ShardId, Topic};
 use std::time::Duration;
@@ -54,46 +54,46 @@ pub enum What {
     /// An enqueue.
     Enqueue {
         /// The items.
-        items: Vec<Sent>,
+        items: Vec<SentItem>,
         /// Its request id.
         request_id: Option<String>,
         /// Its answer.
-        answer: Answer<Vec<Result<Enqueued, Refusal>>>,
+        answer: Answer<Vec<Result<EnqueueOutcome, Refusal>>>,
     },
     /// A dequeue.
     Dequeue {
         /// The request.
         call: DequeueCall,
         /// Its answer.
-        answer: Answer<Vec<Delivered>>,
+        answer: Answer<Vec<DeliveredItem>>,
     },
     /// An ack.
     Ack {
         /// The deliveries.
         receipts: Vec<Receipt>,
         /// Its answer.
-        answer: Answer<Vec<Settled>>,
+        answer: Answer<Vec<SettlementResult>>,
     },
     /// A nack.
     Nack {
         /// The deliveries.
         nacks: Vec<NackOf>,
         /// Its answer.
-        answer: Answer<Vec<Settled>>,
+        answer: Answer<Vec<SettlementResult>>,
     },
     /// An extension.
     Extend {
         /// The deliveries.
         extensions: Vec<ExtendOf>,
         /// Its answer.
-        answer: Answer<Vec<Extended>>,
+        answer: Answer<Vec<ExtensionResult>>,
     },
     /// A change of single items.
     Change {
         /// The request.
         call: ChangeCall,
         /// Its answer.
-        answer: Answer<Vec<Changed>>,
+        answer: Answer<Vec<ChangeResult>>,
     },
     /// A page of active topics.
     ActiveTopics {
@@ -135,7 +135,7 @@ impl What {
 
 /// An item as a client sent it.
 #[derive(Debug, Clone)]
-pub struct Sent {
+pub struct SentItem {
     /// Its number in the run. The payload follows from it.
     pub tag: u64,
     /// Its topic.
@@ -160,7 +160,7 @@ pub struct Sent {
     pub poison: bool,
 }
 
-impl Sent {
+impl SentItem {
     /// A plain item for one shard.
     pub fn plain(tag: u64, shard: ShardId) -> Self {
         Self {
@@ -181,7 +181,7 @@ impl Sent {
 
 /// Knowledge of a caller after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub enum CallerKnowledge {
     /// It happened.
     Done,
     /// It did not happen.
@@ -191,24 +191,24 @@ pub enum Known {
 }
 
 /// Returns the knowledge of a caller after a refusal.
-pub fn known_after(refusal: &Refusal) -> Known {
+pub fn known_after(refusal: &Refusal) -> CallerKnowledge {
     match refusal.reason {
-        Reason::OutcomeUnknown | Reason::DeadlineExceeded => Known::Maybe,
-        _ => Known::Not,
+        Reason::OutcomeUnknown | Reason::DeadlineExceeded => CallerKnowledge::Maybe,
+        _ => CallerKnowledge::Not,
     }
 }
 
 impl<T> Answer<Vec<Result<T, Refusal>>> {
     /// Returns the caller's knowledge of one member.
-    pub fn known(&self, member: usize) -> Known {
+    pub fn known(&self, member: usize) -> CallerKnowledge {
         match self {
             Self::Done(results) => match results.get(member) {
-                Some(Ok(_)) => Known::Done,
+                Some(Ok(_)) => CallerKnowledge::Done,
                 Some(Err(refusal)) => known_after(refusal),
-                None => Known::Maybe,
+                None => CallerKnowledge::Maybe,
             },
             Self::Refused(refusal) => known_after(refusal),
-            Self::Lost => Known::Maybe,
+            Self::Lost => CallerKnowledge::Maybe,
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use forebay_engine::{Engine, EnqueueCall, Enqueued, ExtendOf, NackOf, Settlement};
+use forebay_engine::{Engine, EnqueueCall, EnqueueOutcome, ExtendOf, NackOf, Settlement};
 use forebay_front::{Answers, LinkError, Links};
 use forebay_types::{Namespace, Receipt, Refusal, Timestamp};
 
@@ -16,7 +16,7 @@ use crate::fake::{Dice, Life};
 
 /// How often calls were passed on, and what became of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Forwarded {
+pub struct ForwardCounts {
     /// They were answered.
     pub answered: u64,
     /// They were done, and the answer was lost.
@@ -36,7 +36,7 @@ pub struct SimLinks {
     /// The bug [`super::CallerBug::LostCountsAsUnsent`].
     pub forgets: bool,
     /// Fates of all calls of the run.
-    pub forwarded: Arc<Mutex<Forwarded>>,
+    pub forwarded: Arc<Mutex<ForwardCounts>>,
     /// The process's number, and the network, if ways are cut there.
     pub network: Option<(usize, Arc<Network>)>,
 }
@@ -132,7 +132,7 @@ impl SimLinks {
         Ok(answer.unwrap_or_else(|refusal| (0..count).map(|_| Err(refusal.clone())).collect()))
     }
 
-    fn count(&self, count: impl FnOnce(&mut Forwarded)) {
+    fn count(&self, count: impl FnOnce(&mut ForwardCounts)) {
         count(&mut self.forwarded.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -143,7 +143,7 @@ impl Links for SimLinks {
         &self.own
     }
 
-    async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<Enqueued> {
+    async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<EnqueueOutcome> {
         let count = call.items.len();
         self.pass(owner, count, |engine| async move { engine.enqueue(call).await }).await
     }

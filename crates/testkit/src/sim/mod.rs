@@ -30,7 +30,7 @@ pub use clock::SimClock;
 pub use cluster::{ClusterCoverage, Fault};
 pub use coverage::Coverage;
 pub use find::find_bug;
-pub use history::{Answer, Call, Known, Sent, Stall, What};
+pub use history::{Answer, Call, CallerKnowledge, SentItem, Stall, What};
 pub use payload::{payload, tag_of};
 pub use plan::{Kind, Plan};
 pub use run::{Report, run};

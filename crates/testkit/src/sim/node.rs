@@ -3,15 +3,15 @@
 use std::{future::Future, time::Duration};
 
 use forebay_engine::{
-    ActiveTopicsCall, ChangeCall, Delivered, DequeueCall, EnqueueCall, Enqueued, ExtendOf, NackAction,
-    NackOf, NewItem, Settled, Settlement,
+    ActiveTopicsCall, ChangeCall, DeliveredItem, DequeueCall, EnqueueCall, EnqueueOutcome, ExtendOf,
+    NackAction, NackOf, NewItem, Settlement, SettlementResult,
 };
 use forebay_store::OperationOrder;
 use forebay_types::{Body, Fate, ItemId, Namespace, Reason, Receipt, Refusal, Schedule, Seq, ShardId};
 
 use super::{
     caller_bug::CallerBug,
-    history::{Answer, Call, Known, Sent, What, known_after},
+    history::{Answer, Call, CallerKnowledge, SentItem, What, known_after},
     payload::{metadata, payload},
     process::Node,
     world::World,
@@ -47,9 +47,9 @@ impl Port<'_> {
         &mut self,
         node: &Node,
         tenant: usize,
-        items: Vec<Sent>,
+        items: Vec<SentItem>,
         request_id: Option<String>,
-    ) -> Vec<Sent> {
+    ) -> Vec<SentItem> {
         let call = EnqueueCall {
             namespace: namespace(tenant),
             items: items.iter().map(new_item).collect(),
@@ -61,7 +61,7 @@ impl Port<'_> {
         let forgotten = self.has_bug(CallerBug::EnqueueForgotten, 20);
         let mut answer = if forgotten {
             let id = ItemId { shard: ShardId(1), seq: Seq(1 << 30) };
-            Answer::Done(vec![Ok(Enqueued::new(id)); count])
+            Answer::Done(vec![Ok(EnqueueOutcome::new(id)); count])
         } else {
             self.call(node, node.front.enqueue(call)).await
         };
@@ -72,7 +72,7 @@ impl Port<'_> {
         {
             results.iter_mut().for_each(|result| *result = Err(refusal.clone()));
         }
-        let unknown = (0..count).any(|member| answer.known(member) == Known::Maybe);
+        let unknown = (0..count).any(|member| answer.known(member) == CallerKnowledge::Maybe);
         let known = !unknown || request_id.is_none() && items.iter().all(|item| item.dedupe_key.is_none());
         if !known || (request_id.is_some() && self.dice.chance(200)) {
             self.world.receipts().repeatable.push((tenant, items.clone(), request_id.clone()));
@@ -81,7 +81,7 @@ impl Port<'_> {
             let stored = results.iter().flatten().map(|done| (tenant, done.id));
             self.world.receipts().stored.extend(stored);
         }
-        let is_left = |(at, _): &(usize, &Sent)| answer.known(*at) == Known::Not;
+        let is_left = |(at, _): &(usize, &SentItem)| answer.known(*at) == CallerKnowledge::Not;
         let left = items.iter().enumerate().filter(is_left).map(|(_, sent)| sent.clone()).collect();
         self.end(node, tenant, start, What::Enqueue { items, request_id, answer });
         left
@@ -113,7 +113,7 @@ impl Port<'_> {
     }
 
     /// Ends deliveries.
-    pub async fn ack(&mut self, node: &Node, tenant: usize, receipts: Vec<Receipt>) -> Vec<Known> {
+    pub async fn ack(&mut self, node: &Node, tenant: usize, receipts: Vec<Receipt>) -> Vec<CallerKnowledge> {
         let start = self.begin(node, format_args!("ack {:?}", ReceiptNames(&receipts)));
         let mut answer = if self.has_bug(CallerBug::AckForgotten, 100) {
             Answer::Done(vec![Ok(Settlement::default()); receipts.len()])
@@ -223,7 +223,7 @@ impl Port<'_> {
         self.world.plan.caller_bug == Some(caller_bug) && self.dice.chance(per_mille)
     }
 
-    fn settle_bugs(&self, answer: &mut Answer<Vec<Settled>>) {
+    fn settle_bugs(&self, answer: &mut Answer<Vec<SettlementResult>>) {
         self.tell_unknown(answer);
         let Answer::Done(results) = answer else { return };
         for result in results {
@@ -241,7 +241,7 @@ impl Port<'_> {
             return;
         }
         let definite = |refusal: &mut Refusal| {
-            if known_after(refusal) == Known::Maybe {
+            if known_after(refusal) == CallerKnowledge::Maybe {
                 *refusal = Refusal::new(Reason::ShardUnavailable, "told as a failure");
             }
         };
@@ -258,7 +258,7 @@ pub fn namespace(tenant: usize) -> Namespace {
     NAMESPACES[tenant].into()
 }
 
-fn new_item(sent: &Sent) -> NewItem {
+fn new_item(sent: &SentItem) -> NewItem {
     NewItem {
         topic: sent.topic.clone(),
         priority: sent.priority,
@@ -302,7 +302,7 @@ fn summary(what: &What) -> String {
             Err(refusal) => why(refusal),
         }),
         What::Dequeue { answer, .. } => {
-            all(answer, |item: &Delivered| format!("{}.{}@{}", item.id, item.attempt, item.priority))
+            all(answer, |item: &DeliveredItem| format!("{}.{}@{}", item.id, item.attempt, item.priority))
         }
         What::Ack { answer, .. } | What::Nack { answer, .. } => {
             all(answer, |result| result.as_ref().map_or_else(why, |_| "ok".to_owned()))
@@ -321,7 +321,7 @@ fn summary(what: &What) -> String {
     }
 }
 
-struct Tags<'a>(&'a [Sent]);
+struct Tags<'a>(&'a [SentItem]);
 
 impl std::fmt::Debug for Tags<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -28,11 +28,11 @@ pub enum Still {
 
 /// The tasks of one process. Clones are the same.
 #[derive(Clone, Default)]
-pub struct ProcessTasks(Arc<Mutex<Running>>);
+pub struct ProcessTasks(Arc<Mutex<RunnableTasks>>);
 
 /// Tasks that may run.
 #[derive(Default)]
-struct Running {
+struct RunnableTasks {
     /// In the order in which they began. A task that ends drops its place.
     places: Vec<(Weak<Place>, AbortHandle)>,
     /// How many places are kept before those that are gone are looked for.
@@ -109,7 +109,7 @@ impl ProcessTasks {
         holds
     }
 
-    fn lock(&self) -> MutexGuard<'_, Running> {
+    fn lock(&self) -> MutexGuard<'_, RunnableTasks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,7 +117,7 @@ impl ProcessTasks {
 impl Tasks for ProcessTasks {
     fn start(&self, name: TaskName, task: Task) -> AbortHandle {
         let place = Arc::new(Mutex::new(Some(task)));
-        let placed = Placed { tasks: self.clone(), name, place: place.clone() };
+        let placed = PlacedTask { tasks: self.clone(), name, place: place.clone() };
         let handle = tokio::spawn(placed).abort_handle();
         let running = &mut *self.lock();
         if running.places.len() >= running.looked_for_at {
@@ -130,7 +130,7 @@ impl Tasks for ProcessTasks {
 }
 
 /// A task in its place.
-struct Placed {
+struct PlacedTask {
     /// All tasks of its process.
     tasks: ProcessTasks,
     /// Which one it is.
@@ -139,7 +139,7 @@ struct Placed {
     place: Arc<Place>,
 }
 
-impl Future for Placed {
+impl Future for PlacedTask {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {

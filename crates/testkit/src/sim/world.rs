@@ -21,8 +21,8 @@ use super::{
     caller_bug::CallerBug,
     clock::SimClock,
     cluster::{Cluster, Network},
-    history::{Call, Sent, Stall},
-    links::{Forwarded, SimLinks},
+    history::{Call, SentItem, Stall},
+    links::{ForwardCounts, SimLinks},
     plan::{Kind, Plan},
     process::Node,
     tasks::{ProcessTasks, Still},
@@ -40,7 +40,7 @@ pub struct SharedReceipts {
     /// Deliveries that have ended or were settled once.
     pub old: Vec<(usize, Receipt)>,
     /// Enqueues that can be repeated: namespace number, items, request id.
-    pub repeatable: Vec<(usize, Vec<Sent>, Option<String>)>,
+    pub repeatable: Vec<(usize, Vec<SentItem>, Option<String>)>,
     /// Items that were stored: namespace number and id.
     pub stored: Vec<(usize, ItemId)>,
     /// Dedupe keys that were used: namespace number and key.
@@ -79,7 +79,7 @@ pub struct World {
     /// Violations that the run itself noticed.
     pub violations: Mutex<Vec<(&'static str, String)>>,
     /// Fates of calls between processes.
-    pub forwarded: Arc<Mutex<Forwarded>>,
+    pub forwarded: Arc<Mutex<ForwardCounts>>,
     /// The catalog and the network between nodes, in runs with a catalog.
     cluster: Option<Cluster>,
     /// Every process so far.

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_engine::{Engine, EnqueueCall, Enqueued, NewItem, Settings};
+use forebay_engine::{Engine, EnqueueCall, EnqueueOutcome, NewItem, Settings};
 use forebay_testkit::{
     FakeShards, NAMESPACE, dequeue,
     fake::{Life, Process},
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-async fn put(engine: &Engine) -> Result<Enqueued, Refusal> {
+async fn put(engine: &Engine) -> Result<EnqueueOutcome, Refusal> {
     let items = vec![NewItem { shard: Some(ShardId(1)), ..item("t") }];
     let call = EnqueueCall { namespace: NAMESPACE.into(), items, ..EnqueueCall::default() };
     engine.enqueue(call).await.unwrap().remove(0)

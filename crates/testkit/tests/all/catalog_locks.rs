@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_store::{
-    Beat, Catalog as _, CatalogNode, Joined, MySqlCatalog, MySqlOptions, NodeReport, Versions,
+    Beat, Catalog as _, CatalogNode, JoinOutcome, MySqlCatalog, MySqlOptions, NodeReport, Versions,
 };
 use forebay_testkit::servers::{Kind, shared};
 use forebay_types::{ClusterId, Incarnation};
@@ -47,7 +47,7 @@ async fn beats_wait_for_no_change(kind: Kind) {
     let catalog = Arc::new(MySqlCatalog::new(&url, &MySqlOptions::default()).unwrap());
     catalog.migrate(ClusterId([1; 16])).await.unwrap();
     let node = node();
-    assert_eq!(catalog.join(&node, None).await.unwrap(), Joined::Yes);
+    assert_eq!(catalog.join(&node, None).await.unwrap(), JoinOutcome::Yes);
 
     // Another process stopped in the middle of its change.
     let mut other = MySqlConnection::connect(&url).await.unwrap();

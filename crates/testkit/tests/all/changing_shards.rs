@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use forebay_engine::{
-    Duty, Engine, EnqueueCall, Enqueued, Intake, KeyQuestion, ListedShard, NewItem, OwnerAnswer,
+    Duty, Engine, EnqueueCall, EnqueueOutcome, Intake, KeyQuestion, ListedShard, NewItem, OwnerAnswer,
     OwnerQuestion, Peers, Reach, RememberedKey, Settings, Setup, ShardState,
 };
 use forebay_testkit::{
@@ -86,12 +86,12 @@ impl<'a> Queue<'a> {
         self.engine.served().wait_for(|served| served.owned == shards).await.unwrap();
     }
 
-    async fn put(&self, item: NewItem) -> Result<Enqueued, Refusal> {
+    async fn put(&self, item: NewItem) -> Result<EnqueueOutcome, Refusal> {
         self.engine.enqueue(call_of(item)).await?.remove(0)
     }
 
     /// Enqueues an item with a key, again and again while it is refused.
-    async fn put_key(&self, key: usize) -> Enqueued {
+    async fn put_key(&self, key: usize) -> EnqueueOutcome {
         for _ in 0..100 {
             match self.put(keyed(key)).await {
                 Ok(done) => return done,

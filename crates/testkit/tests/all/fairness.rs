@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use forebay_engine::{
-    ActiveTopicsCall, Delivered, DequeueCall, Engine, EnqueueCall, ExtendOf, NackAction, NackOf, NewItem,
+    ActiveTopicsCall, DeliveredItem, DequeueCall, Engine, EnqueueCall, ExtendOf, NackAction, NackOf, NewItem,
     Settings,
 };
 use forebay_testkit::{
@@ -69,7 +69,7 @@ impl Tenant {
         self.engine.enqueue(call).await.is_ok_and(|results| results.iter().all(Result::is_ok))
     }
 
-    async fn get(&self, topics: &[&str], max_items: usize, wait: Duration) -> Vec<Delivered> {
+    async fn get(&self, topics: &[&str], max_items: usize, wait: Duration) -> Vec<DeliveredItem> {
         let call = DequeueCall { namespace: self.name.into(), wait, ..dequeue(topics, max_items) };
         self.engine.dequeue(call).await.unwrap_or_default()
     }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use forebay_engine::{Delivered, DequeueCall, Engine, EnqueueCall, NackAction, NackOf, Settings};
+use forebay_engine::{DeliveredItem, DequeueCall, Engine, EnqueueCall, NackAction, NackOf, Settings};
 use forebay_testkit::{FakeShards, NAMESPACE, dequeue, fake::Faults, item};
 use tokio::time::sleep;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-async fn poll(engine: Engine, wait: Duration) -> Vec<Delivered> {
+async fn poll(engine: Engine, wait: Duration) -> Vec<DeliveredItem> {
     engine.dequeue(DequeueCall { wait, ..dequeue(&["t"], 1) }).await.unwrap()
 }
 

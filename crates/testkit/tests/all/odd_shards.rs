@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{
-    Delivered, DequeueCall, Engine, EnqueueCall, Enqueued, NackAction, NackOf, NewItem, Settings,
+    DeliveredItem, DequeueCall, Engine, EnqueueCall, EnqueueOutcome, NackAction, NackOf, NewItem, Settings,
 };
 use forebay_testkit::{FakeShards, NAMESPACE, dequeue, fake::Process, item as item_of};
 use forebay_types::{Body, DeliveryPolicy, Reason, Refusal, Schedule, ShardId};
@@ -28,18 +28,18 @@ impl Queue {
         Self { engine: shards.start_with(Settings::default(), Arc::new(shards.clock(ahead))).await }
     }
 
-    async fn put(&self, items: Vec<NewItem>) -> Vec<Result<Enqueued, Refusal>> {
+    async fn put(&self, items: Vec<NewItem>) -> Vec<Result<EnqueueOutcome, Refusal>> {
         self.try_put(items).await.unwrap()
     }
 
-    async fn try_put(&self, items: Vec<NewItem>) -> Result<Vec<Result<Enqueued, Refusal>>, Refusal> {
+    async fn try_put(&self, items: Vec<NewItem>) -> Result<Vec<Result<EnqueueOutcome, Refusal>>, Refusal> {
         self.engine
             .enqueue(EnqueueCall { namespace: NAMESPACE.into(), items, ..EnqueueCall::default() })
             .await
     }
 
     /// Enqueues one item under a request id.
-    async fn put_once(&self, request_id: usize) -> Result<Enqueued, Refusal> {
+    async fn put_once(&self, request_id: usize) -> Result<EnqueueOutcome, Refusal> {
         let request_id = Some(request_id.to_string());
         let call = EnqueueCall {
             namespace: NAMESPACE.into(),
@@ -51,19 +51,19 @@ impl Queue {
     }
 
     /// Takes what is there.
-    async fn get(&self) -> Vec<Delivered> {
+    async fn get(&self) -> Vec<DeliveredItem> {
         self.get_within(Duration::ZERO).await
     }
 
-    async fn get_within(&self, wait: Duration) -> Vec<Delivered> {
+    async fn get_within(&self, wait: Duration) -> Vec<DeliveredItem> {
         self.dequeue(wait, 10).await
     }
 
-    async fn get_at_most(&self, max_items: usize) -> Vec<Delivered> {
+    async fn get_at_most(&self, max_items: usize) -> Vec<DeliveredItem> {
         self.dequeue(Duration::ZERO, max_items).await
     }
 
-    async fn dequeue(&self, wait: Duration, max_items: usize) -> Vec<Delivered> {
+    async fn dequeue(&self, wait: Duration, max_items: usize) -> Vec<DeliveredItem> {
         self.engine.dequeue(DequeueCall { wait, ..dequeue(&["t"], max_items) }).await.unwrap()
     }
 

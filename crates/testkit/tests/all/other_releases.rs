@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use forebay_store::{
     AuditId, AuditOutcome, AuditQuery, AuditRecord, Catalog, CatalogNode, MySqlCatalog, MySqlOptions,
-    NewToken, NodeReport, PrincipalKind, RootBounds, SqliteCatalog, TokenAdded, TokenBounds, TokenMaker,
+    NewToken, NodeReport, PrincipalKind, RootBounds, SqliteCatalog, TokenAddOutcome, TokenBounds, TokenMaker,
     TokenRow, Versions,
 };
 use forebay_testkit::servers;
@@ -59,7 +59,7 @@ async fn started_at(catalog: &dyn Catalog) -> Option<Timestamp> {
 }
 
 /// Adds a token that the holder of the earlier one makes, where one may descend from it.
-async fn descendant(catalog: &dyn Catalog, id: &str) -> TokenAdded {
+async fn descendant(catalog: &dyn Catalog, id: &str) -> TokenAddOutcome {
     let row = TokenRow {
         id: id.to_owned(),
         namespace: id.to_owned(),
@@ -102,8 +102,8 @@ async fn check(catalog: &dyn Catalog, mut execute: impl AsyncFnMut(&'static str)
     assert_eq!(started_at(catalog).await, None, "it is another process");
 
     execute(TOKEN).await;
-    assert!(matches!(descendant(catalog, "one000000000").await, TokenAdded::Yes(_)));
-    assert_eq!(descendant(catalog, "two000000000").await, TokenAdded::RootFull, "it is a root itself");
+    assert!(matches!(descendant(catalog, "one000000000").await, TokenAddOutcome::Yes(_)));
+    assert_eq!(descendant(catalog, "two000000000").await, TokenAddOutcome::RootFull, "it is a root itself");
 }
 
 async fn of_server(server: &servers::Server) {

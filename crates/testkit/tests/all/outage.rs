@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use forebay_engine::{Delivered, Engine, EnqueueCall, NewItem, Settings};
+use forebay_engine::{DeliveredItem, Engine, EnqueueCall, NewItem, Settings};
 use forebay_testkit::{
     FakeShards, NAMESPACE, dequeue,
     fake::{Db, Faults},
@@ -29,7 +29,7 @@ async fn start() -> (Engine, Db) {
 }
 
 /// Items that become dead letters with their first failure, leased.
-async fn leased(engine: &Engine) -> Vec<Delivered> {
+async fn leased(engine: &Engine) -> Vec<DeliveredItem> {
     let item = NewItem { lease: LEASE, max_attempts: 1, ..item("t") };
     let call =
         EnqueueCall { namespace: NAMESPACE.into(), items: vec![item; ITEMS], ..EnqueueCall::default() };

@@ -3,7 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_engine::{AnswerBy, BreakerPhase, DequeueCall, Engine, EnqueueCall, Enqueued, NewItem, Settings};
+use forebay_engine::{
+    AnswerBy, BreakerPhase, DequeueCall, Engine, EnqueueCall, EnqueueOutcome, NewItem, Settings,
+};
 use forebay_testkit::{FakeShards, NAMESPACE, dequeue, fake::Faults, item};
 use forebay_types::{Reason, Receipt, Refusal, ShardId};
 use tokio::time::{Instant, sleep};
@@ -49,14 +51,18 @@ impl Bench {
     }
 }
 
-async fn enqueue(engine: &Engine, item: NewItem, request_id: Option<&str>) -> Result<Enqueued, Refusal> {
+async fn enqueue(
+    engine: &Engine,
+    item: NewItem,
+    request_id: Option<&str>,
+) -> Result<EnqueueOutcome, Refusal> {
     let request_id = request_id.map(str::to_owned);
     let call =
         EnqueueCall { namespace: NAMESPACE.into(), items: vec![item], request_id, ..EnqueueCall::default() };
     engine.enqueue(call).await?.remove(0)
 }
 
-async fn pinned(engine: &Engine, shard: u32) -> Result<Enqueued, Refusal> {
+async fn pinned(engine: &Engine, shard: u32) -> Result<EnqueueOutcome, Refusal> {
     enqueue(engine, NewItem { shard: Some(ShardId(shard)), ..item("t") }, None).await
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_engine::{
-    ActiveTopicsCall, Delivered, DequeueCall, Engine, EnqueueCall, Enqueued, NewItem, Settings,
+    ActiveTopicsCall, DeliveredItem, DequeueCall, Engine, EnqueueCall, EnqueueOutcome, NewItem, Settings,
 };
 use forebay_testkit::{FakeShards, NAMESPACE, dequeue, fake::Process, item};
 use forebay_types::{
@@ -50,7 +50,11 @@ impl Bench {
         self.put(TopicName::new(NAMESPACE, topic), Policy::default());
     }
 
-    async fn enqueue(&self, items: Vec<NewItem>, request_id: Option<&str>) -> Vec<Result<Enqueued, Refusal>> {
+    async fn enqueue(
+        &self,
+        items: Vec<NewItem>,
+        request_id: Option<&str>,
+    ) -> Vec<Result<EnqueueOutcome, Refusal>> {
         let request_id = request_id.map(Into::into);
         let call = EnqueueCall { namespace: NAMESPACE.into(), items, request_id, ..EnqueueCall::default() };
         self.engine.enqueue(call).await.expect("is taken")
@@ -82,11 +86,11 @@ impl Bench {
     }
 }
 
-fn names(items: &[Delivered]) -> Vec<String> {
+fn names(items: &[DeliveredItem]) -> Vec<String> {
     items.iter().map(|item| item.topic.to_string()).collect()
 }
 
-fn refused(results: &[Result<Enqueued, Refusal>]) -> Vec<Option<Reason>> {
+fn refused(results: &[Result<EnqueueOutcome, Refusal>]) -> Vec<Option<Reason>> {
     results.iter().map(|result| result.as_ref().err().map(|refusal| refusal.reason)).collect()
 }
 
@@ -240,7 +244,7 @@ async fn a_call_with_a_request_id_is_refused_whole() {
     assert_eq!(refused(&first), [None, None]);
     bench.pause("t", Side::Enqueue, None);
     let again = bench.enqueue(items(), Some("one")).await;
-    let ids = |results: &[Result<Enqueued, Refusal>]| -> Vec<_> {
+    let ids = |results: &[Result<EnqueueOutcome, Refusal>]| -> Vec<_> {
         results.iter().map(|result| result.as_ref().unwrap().id).collect()
     };
     assert_eq!(ids(&again), ids(&first), "it was stored before the pause");

@@ -12,7 +12,7 @@ use forebay_store::{
     Claim, ErrorClass, Heartbeat, MySqlOptions, MySqlServers, Observation, Renewal, Shard, ShardConnections,
     StoreError,
 };
-use forebay_testkit::servers::{Kind, Private, Replicated};
+use forebay_testkit::servers::{Kind, Private, ReplicatedPair};
 use forebay_types::{ClusterId, Incarnation, ShardId};
 use futures_util::future::join_all;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, MySqlConnection};
@@ -279,7 +279,7 @@ async fn two_owners_of_one_process_are_told_apart(kind: Kind) {
 
 /// The claims of one process may be on two servers behind one address, after a planned switch.
 async fn a_claim_is_renewed_where_it_was_made_or_not_at_all(kind: Kind) {
-    let server = Replicated::start(kind).await;
+    let server = ReplicatedPair::start(kind).await;
     let urls = [server.fresh_url().await, server.fresh_url().await];
     let shards = open(&urls);
     let mut owned = Vec::new();

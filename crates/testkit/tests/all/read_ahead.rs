@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use forebay_engine::{Duty, Engine, Intake, ListedShard, Reach, Settings, Setup};
 use forebay_membership::is_ready_for;
 use forebay_store::{
-    Claim, MigrateError, Observation, Probed, ReadAhead, Settings as ServerSettings, Shard, ShardConnections,
-    ShardIdentity, StoreError,
+    Claim, MigrateError, Observation, ProbeOutcome, ReadAhead, Settings as ServerSettings, Shard,
+    ShardConnections, ShardIdentity, StoreError,
 };
 use forebay_testkit::{
     FakeShards,
@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 const SHARD: ShardId = ShardId(1);
 
 /// A shard that is read ahead once it may be.
-struct Held {
+struct GatedShard {
     inner: FakeShard,
     /// A read has begun.
     begun: Arc<Notify>,
@@ -28,7 +28,7 @@ struct Held {
 }
 
 #[async_trait]
-impl Shard for Held {
+impl Shard for GatedShard {
     fn server(&self) -> String {
         self.inner.server()
     }
@@ -49,7 +49,7 @@ impl Shard for Held {
         self.inner.observe().await
     }
 
-    async fn probe(&self) -> Result<Probed, StoreError> {
+    async fn probe(&self) -> Result<ProbeOutcome, StoreError> {
         self.inner.probe().await
     }
 
@@ -95,7 +95,7 @@ async fn a_node_is_ready_for_a_shard_once_it_has_read_it_ahead() {
     let owner = engine(&shards, 1, Duty::Own, Arc::new(of(1)));
     owner.ready().await;
     let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let held = Held { inner: of(2), begun: begun.clone(), go_on: go_on.clone() };
+    let held = GatedShard { inner: of(2), begun: begun.clone(), go_on: go_on.clone() };
     let next = engine(&shards, 2, Duty::Leave { successor: "node1:1".to_owned() }, Arc::new(held));
     next.set_duties([(SHARD, Duty::Own)].into());
     begun.notified().await;
@@ -114,7 +114,7 @@ async fn an_owner_does_not_wait_for_a_read_for_ever() {
     let of = |number| FakeShard::new(shards.dbs[0].clone(), Process::new(number));
     let owner = engine(&shards, 1, Duty::Own, Arc::new(of(1)));
     owner.ready().await;
-    let held = Held { inner: of(2), begun: Arc::default(), go_on: Arc::default() };
+    let held = GatedShard { inner: of(2), begun: Arc::default(), go_on: Arc::default() };
     let next = engine(&shards, 2, Duty::Leave { successor: "node1:1".to_owned() }, Arc::new(held));
     next.set_duties([(SHARD, Duty::Own)].into());
     tokio::time::timeout(Duration::from_secs(5), becomes_ready(&next)).await.expect("after 3 s");

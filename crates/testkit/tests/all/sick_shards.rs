@@ -10,8 +10,8 @@ use std::{
 };
 
 use forebay_engine::{
-    BreakerPhase, Delivered, DequeueCall, Engine, EnqueueCall, Enqueued, NewItem, Settings, Settled,
-    ShardState,
+    BreakerPhase, DeliveredItem, DequeueCall, Engine, EnqueueCall, EnqueueOutcome, NewItem, Settings,
+    SettlementResult, ShardState,
 };
 use forebay_store::ErrorClass;
 use forebay_testkit::{
@@ -62,17 +62,17 @@ impl Queue {
     }
 
     /// Enqueues an item to each of so many topics.
-    async fn put(&self, topics: usize) -> Vec<Result<Enqueued, Refusal>> {
+    async fn put(&self, topics: usize) -> Vec<Result<EnqueueOutcome, Refusal>> {
         self.put_items((1..=topics).map(item).collect()).await
     }
 
-    async fn put_items(&self, items: Vec<NewItem>) -> Vec<Result<Enqueued, Refusal>> {
+    async fn put_items(&self, items: Vec<NewItem>) -> Vec<Result<EnqueueOutcome, Refusal>> {
         let call = EnqueueCall { namespace: NAMESPACE.into(), items, ..EnqueueCall::default() };
         self.engine.enqueue(call).await.unwrap()
     }
 
     /// Takes items of so many topics, waiting for the first.
-    async fn get(&self, topics: usize) -> Vec<Delivered> {
+    async fn get(&self, topics: usize) -> Vec<DeliveredItem> {
         match self.engine.dequeue(call(topics)).await {
             Ok(items) => items,
             Err(refused) => {
@@ -391,7 +391,7 @@ async fn many_stale_acks_are_few_reads() {
     assert!(began.elapsed() < SECOND, "its body was read beside them: {:?}", began.elapsed());
     while let Some(settled) = calls.join_next().await {
         let settled = settled.unwrap().unwrap();
-        let lost = |one: &&Settled| one.as_ref().unwrap_err().reason == Reason::LeaseLost;
+        let lost = |one: &&SettlementResult| one.as_ref().unwrap_err().reason == Reason::LeaseLost;
         assert_eq!(settled.iter().find(|one| !lost(one)), None);
     }
     let operations = queue.db.lock().operations - before;

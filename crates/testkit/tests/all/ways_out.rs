@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{
-    ChangeCall, DequeueCall, Engine, EnqueueCall, Enqueued, ItemChange, NackAction, NackOf, NewItem,
+    ChangeCall, DequeueCall, Engine, EnqueueCall, EnqueueOutcome, ItemChange, NackAction, NackOf, NewItem,
     Settings, TopicFigures, TopicScope, TopicsCall,
 };
 use forebay_store::{
@@ -97,7 +97,7 @@ impl Owner {
     async fn put(&self, namespace: &str, items: Vec<NewItem>) -> Vec<ItemId> {
         let call = EnqueueCall { namespace: namespace.into(), items, ..EnqueueCall::default() };
         let stored = self.engine.enqueue(call).await.unwrap();
-        stored.into_iter().map(|result| result.map(|Enqueued { id, .. }| id).unwrap()).collect()
+        stored.into_iter().map(|result| result.map(|EnqueueOutcome { id, .. }| id).unwrap()).collect()
     }
 
     /// Takes items. At-most-once ones have no receipt.

@@ -9,13 +9,13 @@ const FIELDS: &[Field] = &[
     ("age", Kind::Span),
 ];
 
-fn held(field: &str) -> Held<'static> {
+fn held(field: &str) -> FieldValue<'static> {
     match field {
-        "topic" => Held::Text("mail/eu".into()),
-        "state" => Held::Words(vec!["ready"]),
-        "ready" => Held::Number(7),
-        "age" => Held::Number(90_000_000),
-        _ => Held::Nothing,
+        "topic" => FieldValue::Text("mail/eu".into()),
+        "state" => FieldValue::Words(vec!["ready"]),
+        "ready" => FieldValue::Number(7),
+        "age" => FieldValue::Number(90_000_000),
+        _ => FieldValue::Nothing,
     }
 }
 
@@ -44,7 +44,7 @@ fn terms_hold_or_not() {
         let filter = Filter::parse(text, FIELDS).unwrap();
         assert_eq!(filter.holds(held), holds, "{text}");
     }
-    assert!(!Filter::parse("ready < 9", FIELDS).unwrap().holds(|_| Held::Nothing));
+    assert!(!Filter::parse("ready < 9", FIELDS).unwrap().holds(|_| FieldValue::Nothing));
 }
 
 #[test]
@@ -159,17 +159,21 @@ fn a_quoted_text_stands_for_itself_alone() {
             |sign| Filter::parse(&format!("topic {sign} {quoted} AND topic = {quoted}"), FIELDS).unwrap();
         let (equal, differs) = (of("="), of("!="));
         assert!(
-            equal.holds(|_| Held::Text(text.into())) && of(":").holds(|_| Held::Text(text.into())),
+            equal.holds(|_| FieldValue::Text(text.into()))
+                && of(":").holds(|_| FieldValue::Text(text.into())),
             "{quoted}"
         );
-        assert!(!differs.holds(|_| Held::Text(text.into())), "{quoted}");
-        assert!(!equal.holds(|_| Held::Text((&longer).into())), "{quoted} is no prefix");
+        assert!(!differs.holds(|_| FieldValue::Text(text.into())), "{quoted}");
+        assert!(!equal.holds(|_| FieldValue::Text((&longer).into())), "{quoted} is no prefix");
         assert_eq!(equal.prefix_of("topic"), text);
 
         let begins = Filter::parse(&format!("topic = {}", quoted_prefix(text)), FIELDS).unwrap();
-        assert!(begins.holds(|_| Held::Text(text.into())) && begins.holds(|_| Held::Text((&longer).into())));
+        assert!(
+            begins.holds(|_| FieldValue::Text(text.into()))
+                && begins.holds(|_| FieldValue::Text((&longer).into()))
+        );
         assert_eq!(begins.prefix_of("topic"), text);
         let before = text.char_indices().next_back().map(|(end, _)| &text[..end]);
-        assert!(before.is_none_or(|before| !begins.holds(|_| Held::Text(before.into()))), "{quoted}");
+        assert!(before.is_none_or(|before| !begins.holds(|_| FieldValue::Text(before.into()))), "{quoted}");
     }
 }

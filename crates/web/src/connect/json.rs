@@ -11,7 +11,7 @@ use serde_path_to_error::Track;
 
 use super::{
     json_free_text,
-    json_shape::{Check, ValuesLeft},
+    json_shape::{Check, ValueBudget},
 };
 
 /// Characters of an error's message, and of its path. They quote the request, however long that is.
@@ -29,7 +29,7 @@ pub fn read(kind: &MessageDescriptor, json: &[u8], values: usize) -> Result<Dyna
         return Err(Refusal::new(Reason::InvalidField, "the request is empty; an empty message is {}"));
     }
     let json = &*json_free_text::mended(json);
-    let left = ValuesLeft::new(values);
+    let left = ValueBudget::new(values);
     tracked(json, Check::new(kind.clone(), &left)).map_err(|refusal| match left.used_up() {
         true => Refusal::new(Reason::TooLarge, format!("the request has more than {values} values")),
         false => refusal,

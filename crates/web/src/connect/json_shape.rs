@@ -14,9 +14,9 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 const DEPTH_MAX: usize = 64;
 
 /// Number of values that a request may still have.
-pub struct ValuesLeft(Cell<usize>);
+pub struct ValueBudget(Cell<usize>);
 
-impl ValuesLeft {
+impl ValueBudget {
     /// At most this many values.
     pub fn new(values: usize) -> Self {
         Self(Cell::new(values))
@@ -82,12 +82,12 @@ pub struct Check<'a> {
     /// Arrays and objects around it.
     depth: usize,
     /// Shared by all values.
-    left: &'a ValuesLeft,
+    left: &'a ValueBudget,
 }
 
 impl<'a> Check<'a> {
     /// Checks a whole message.
-    pub fn new(message: MessageDescriptor, left: &'a ValuesLeft) -> Self {
+    pub fn new(message: MessageDescriptor, left: &'a ValueBudget) -> Self {
         Self { shape: Shape::Message(message), depth: 0, left }
     }
 

@@ -31,7 +31,7 @@ const VERSION_ONE: &str = "1";
 const UNPACKED_RATIO: usize = 16;
 
 /// The head of a request, as far as the translation needs it.
-pub struct Asked {
+pub struct RequestHead {
     /// How the messages are written.
     pub codec: Codec,
     /// The request's is compressed.
@@ -42,7 +42,7 @@ pub struct Asked {
     pub deadline: Instant,
 }
 
-impl Asked {
+impl RequestHead {
     /// Reads the head of a request for a method.
     pub fn read(head: &Parts, method: &Method) -> Result<Self, Failure> {
         match (&head.method, method.reads) {

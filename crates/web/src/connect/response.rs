@@ -18,14 +18,14 @@ use super::{failure::Failure, frame, gzip, json, media::Codec, metadata, methods
 const PLAIN_BYTES_MAX: usize = 1 << 10;
 
 /// A message of the router, with what came beside it.
-pub struct Answered {
+pub struct RouterResponse {
     /// The message, encoded. It carries its own charge.
     pub message: Bytes,
     /// The headers of the answer.
     headers: HeaderMap,
 }
 
-impl Answered {
+impl RouterResponse {
     /// Receives the answer. The router has made all of it.
     pub async fn receive(response: Response<tonic::body::Body>) -> Result<Self, Failure> {
         let (head, body) = response.into_parts();
@@ -44,7 +44,7 @@ impl Answered {
         codec: Codec,
         method: &Arc<Method>,
         accepts_gzip: bool,
-    ) -> impl FnOnce() -> Result<Written, Failure> + Send + 'static {
+    ) -> impl FnOnce() -> Result<EncodedMessage, Failure> + Send + 'static {
         let (method, message) = (method.clone(), self.message.clone());
         move || {
             let message = match codec {
@@ -57,15 +57,15 @@ impl Answered {
                 }
             };
             if !accepts_gzip || message.len() <= PLAIN_BYTES_MAX {
-                return Ok(Written { message, gzip: false });
+                return Ok(EncodedMessage { message, gzip: false });
             }
             let packed = gzip::pack(&message).map_err(|error| Failure::internal(error.to_string()))?;
-            Ok(Written { message: packed.into(), gzip: true })
+            Ok(EncodedMessage { message: packed.into(), gzip: true })
         }
     }
 
     /// The answer, which counts as `charge` until it is read.
-    pub fn answer(self, written: Written, codec: Codec, charge: AnswerCharge) -> Response<Body> {
+    pub fn answer(self, written: EncodedMessage, codec: Codec, charge: AnswerCharge) -> Response<Body> {
         let mut answer = Response::new(Body::from(charge.carried_by(written.message)));
         *answer.headers_mut() = self.headers;
         answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(codec.content_type()));
@@ -77,7 +77,7 @@ impl Answered {
 }
 
 /// A translated message.
-pub struct Written {
+pub struct EncodedMessage {
     /// As it is sent.
     message: Bytes,
     /// It is compressed.

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use axum::body::Body;
 use bytes::Bytes;
 use forebay_edge::{
-    access::Authenticated,
+    access::AuthenticatedCaller,
     admission::{AnswerCharge, Caller, Calls, ConnectionLoad, Protocol, RequestCharge},
     random::random,
-    traces::{Outcome, Seen, System},
+    traces::{Outcome, SpanMarker, System},
 };
 use forebay_types::{Reason, Refusal};
 use http::{
@@ -27,8 +27,8 @@ use super::{
     heavy::{Heavy, Turn},
     media,
     methods::{Method, Methods, pool},
-    request::Asked,
-    response::Answered,
+    request::RequestHead,
+    response::RouterResponse,
 };
 use crate::origins::{Origins, preflight};
 
@@ -112,7 +112,7 @@ impl Connect {
     }
 
     /// Finds who makes a call, and over which connection.
-    fn who(&self, head: &Parts) -> Result<(Caller, Authenticated), Failure> {
+    fn who(&self, head: &Parts) -> Result<(Caller, AuthenticatedCaller), Failure> {
         let caller = head.extensions.get::<Caller>().cloned();
         let caller = caller.ok_or_else(|| Failure::internal("the call has no connection of this server"))?;
         let who = caller.authenticate(self.calls.access(), &head.headers, "http")?;
@@ -122,7 +122,7 @@ impl Connect {
     async fn serve(
         &self,
         head: &Parts,
-        who: Result<(Caller, Authenticated), Failure>,
+        who: Result<(Caller, AuthenticatedCaller), Failure>,
         body: &mut tonic::body::Body,
     ) -> Result<Response<Body>, Failure> {
         let (caller, who) = who?;
@@ -134,7 +134,7 @@ impl Connect {
         let path = head.uri.path();
         let unknown = || Failure::unimplemented(format!("there is no method {path}"));
         let method = self.methods.find(path).ok_or_else(unknown)?;
-        let asked = Asked::read(head, method)?;
+        let asked = RequestHead::read(head, method)?;
 
         let late = |_| {
             let message = "the deadline passed before the request was read";
@@ -145,10 +145,10 @@ impl Connect {
 
         let mut request = asked.call(&head.headers, method, message, caller);
         request.extensions_mut().insert(who);
-        request.extensions_mut().insert(Seen);
+        request.extensions_mut().insert(SpanMarker);
         request.extensions_mut().insert(Protocol::Connect);
         let answered = match self.calls.clone().oneshot(request).await {
-            Ok(response) => Answered::receive(response).await?,
+            Ok(response) => RouterResponse::receive(response).await?,
             Err(never) => match never {},
         };
         let translation = answered.translation(asked.codec, method, media::accepts_gzip(&head.headers));
@@ -161,7 +161,7 @@ impl Connect {
     /// router counts the frame.
     async fn receive(
         &self,
-        asked: &Asked,
+        asked: &RequestHead,
         method: &Arc<Method>,
         body: &mut tonic::body::Body,
         turn: &Turn,

@@ -4,12 +4,12 @@ use axum::response::{IntoResponse as _, Response};
 use forebay_access::Scope;
 use maud::{Markup, html};
 
-use super::{asked::Asked, trouble::Trouble};
+use super::{asked::PageRequest, trouble::Trouble};
 use crate::guard::leads_to;
 
 /// A form of an act. `act`: its path, without the slash. `fields`: those that nobody sees. `inside`: the
 /// rest, with the button.
-pub fn form(asked: &Asked, act: &str, fields: &[(&str, &str)], inside: Markup) -> Markup {
+pub fn form(asked: &PageRequest, act: &str, fields: &[(&str, &str)], inside: Markup) -> Markup {
     html! {
         form method="post" action=(act) {
             (asked.visitor.signature(&format!("/{act}")))
@@ -22,7 +22,7 @@ pub fn form(asked: &Asked, act: &str, fields: &[(&str, &str)], inside: Markup) -
 }
 
 /// A form that is one button, for those who have the right to it.
-pub fn button(asked: &Asked, scope: Scope, act: &str, fields: &[(&str, &str)], text: &str) -> Markup {
+pub fn button(asked: &PageRequest, scope: Scope, act: &str, fields: &[(&str, &str)], text: &str) -> Markup {
     let namespace = fields.iter().find(|(name, _)| *name == "ns").map_or("", |(_, value)| *value);
     if !asked.may(scope, namespace) {
         return html! {};
@@ -31,7 +31,7 @@ pub fn button(asked: &Asked, scope: Scope, act: &str, fields: &[(&str, &str)], t
 }
 
 /// A link that looks like a button, to a page with a question.
-pub fn question(asked: &Asked, namespace: &str, address: &str, class: &str, text: &str) -> Markup {
+pub fn question(asked: &PageRequest, namespace: &str, address: &str, class: &str, text: &str) -> Markup {
     if !asked.may(Scope::Operate, namespace) {
         return html! {};
     }

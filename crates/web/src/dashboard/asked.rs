@@ -14,7 +14,7 @@ use http::request::Parts;
 
 use super::{
     calls::{AdminCalls, OnBehalf, QueueCalls},
-    shared::Shared,
+    shared::SharedLists,
     trouble::Trouble,
 };
 use crate::{fields::Fields, guard::Visitor, info::NodeInfo};
@@ -26,7 +26,7 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// A request for a page, with everything that answers it.
 #[derive(Clone)]
-pub struct Asked {
+pub struct PageRequest {
     /// State of the node, as pages show it.
     pub info: Arc<NodeInfo>,
     /// The visitor who asks.
@@ -34,7 +34,7 @@ pub struct Asked {
     /// The fields of its address, or of a form.
     pub fields: Fields,
     /// Lists that all readers of the node share.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<SharedLists>,
     /// The router of the gRPC port.
     calls: Calls,
     /// The connection.
@@ -43,7 +43,7 @@ pub struct Asked {
     is_followed: bool,
 }
 
-impl Asked {
+impl PageRequest {
     /// The namespace of the page; `-` stands for all of them, and so does none.
     pub fn namespace(&self) -> &str {
         match self.fields.get("ns") {
@@ -112,14 +112,14 @@ impl Asked {
     }
 }
 
-impl FromRequestParts<Arc<NodeInfo>> for Asked {
+impl FromRequestParts<Arc<NodeInfo>> for PageRequest {
     type Rejection = Trouble;
 
     async fn from_request_parts(head: &mut Parts, info: &Arc<NodeInfo>) -> Result<Self, Trouble> {
         let extensions = &head.extensions;
         // The keeper and the server have put them there.
         let (Some(visitor), Some(calls), Some(shared)) =
-            (extensions.get::<Visitor>(), extensions.get::<Calls>(), extensions.get::<Arc<Shared>>())
+            (extensions.get::<Visitor>(), extensions.get::<Calls>(), extensions.get::<Arc<SharedLists>>())
         else {
             return Err(Trouble::stopping());
         };

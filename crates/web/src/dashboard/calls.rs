@@ -4,7 +4,7 @@
 use std::task::{Context, Poll};
 
 use forebay_edge::{
-    access::Authenticated,
+    access::AuthenticatedCaller,
     admission::{Caller, Calls, Protocol},
 };
 use forebay_proto::v1::{admin_service_client::AdminServiceClient, queue_service_client::QueueServiceClient};
@@ -25,12 +25,12 @@ pub struct OnBehalf {
     /// The connection on which the page was asked for.
     caller: Caller,
     /// The visitor who has asked for it.
-    who: Option<Authenticated>,
+    who: Option<AuthenticatedCaller>,
 }
 
 impl OnBehalf {
     /// For whoever asked for a page on this connection.
-    pub fn new(calls: Calls, caller: Caller, who: Option<Authenticated>) -> Self {
+    pub fn new(calls: Calls, caller: Caller, who: Option<AuthenticatedCaller>) -> Self {
         Self { calls, caller, who }
     }
 }

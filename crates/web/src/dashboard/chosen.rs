@@ -4,7 +4,7 @@
 use forebay_access::Scope;
 use maud::{Markup, html};
 
-use super::asked::Asked;
+use super::asked::PageRequest;
 
 /// The form to which the boxes of a list belong.
 const FORM: &str = "chosen";
@@ -21,12 +21,12 @@ pub const OF_ITEMS: &[Action] = &[("cancel", "Cancel…")];
 pub const OF_DEAD: &[Action] = &[("redrive", "Redrive…"), ("delete-dead", "Delete…")];
 
 /// Whether whoever asks may do anything with rows of a list.
-pub fn may_choose(asked: &Asked, namespace: &str) -> bool {
+pub fn may_choose(asked: &PageRequest, namespace: &str) -> bool {
     asked.may(Scope::Operate, namespace)
 }
 
 /// The bar with what can be done. The script says in it how many are chosen.
-pub fn bar(asked: &Asked, [namespace, topic]: [&str; 2], actions: &[Action]) -> Markup {
+pub fn bar(asked: &PageRequest, [namespace, topic]: [&str; 2], actions: &[Action]) -> Markup {
     if !may_choose(asked, namespace) {
         return html! {};
     }
@@ -58,6 +58,6 @@ pub fn cell(item: &str) -> Markup {
 }
 
 /// The items that are chosen. `None`: the page is about others.
-pub fn items(asked: &Asked) -> Option<Vec<&str>> {
+pub fn items(asked: &PageRequest) -> Option<Vec<&str>> {
     (!asked.fields.get(IS_CHOSEN).is_empty()).then(|| asked.fields.all(ID))
 }

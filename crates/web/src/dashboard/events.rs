@@ -9,7 +9,7 @@ use futures_util::{Stream, stream};
 use http::{HeaderName, HeaderValue, StatusCode};
 use tokio::time::{Instant, sleep_until};
 
-use super::{asked::Asked, frame::Health, live::Live, pages, trouble::Trouble};
+use super::{asked::PageRequest, frame::Health, live::Live, pages, trouble::Trouble};
 use crate::streams::OpenStream;
 
 /// Between two messages. A page that takes long is made less often.
@@ -20,7 +20,7 @@ const PAUSE_RATIO: u32 = 20;
 /// A stream ends after this time, before its connection does; browsers ask again.
 const STREAM_AGE_MAX: Duration = Duration::from_secs(50);
 /// Serves `/events`.
-pub async fn events(asked: Asked) -> Response {
+pub async fn events(asked: PageRequest) -> Response {
     let stream = match asked.info.streams.begin(asked.whose()) {
         Ok(stream) => stream,
         Err(message) => {
@@ -39,7 +39,7 @@ pub async fn events(asked: Asked) -> Response {
 }
 
 /// The changing parts of the page, as they are now.
-async fn look(asked: &Asked) -> Result<Live, Trouble> {
+async fn look(asked: &PageRequest) -> Result<Live, Trouble> {
     let page = asked.fields.get("page");
     let mut live = match pages::stands_still(page) {
         true => Live::default(),
@@ -54,7 +54,7 @@ async fn look(asked: &Asked) -> Result<Live, Trouble> {
 /// How the reader of a stream stands.
 struct Reader {
     /// The page that it asked for.
-    asked: Asked,
+    asked: PageRequest,
     /// The parts that it has been sent.
     sent: Live,
     /// When its next message is due.
@@ -66,7 +66,11 @@ struct Reader {
 }
 
 /// The first message has all, the others what changed.
-fn changes(asked: Asked, first: Live, open: OpenStream) -> impl Stream<Item = Result<Event, Infallible>> {
+fn changes(
+    asked: PageRequest,
+    first: Live,
+    open: OpenStream,
+) -> impl Stream<Item = Result<Event, Infallible>> {
     let now = Instant::now();
     let reader =
         Reader { asked, sent: Live::default(), due: now + EVERY, until: now + STREAM_AGE_MAX, _open: open };
@@ -102,7 +106,7 @@ async fn next(reader: &mut Reader) -> Option<Live> {
     }
 }
 
-fn message(changed: &Live, asked: &Asked) -> Event {
+fn message(changed: &Live, asked: &PageRequest) -> Event {
     #[derive(serde::Serialize)]
     struct Message<'a> {
         /// The time of the figures.

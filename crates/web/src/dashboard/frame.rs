@@ -6,7 +6,7 @@ use forebay_edge::rpc::ALL_NAMESPACES;
 use http::StatusCode;
 use maud::{Markup, html};
 
-use super::{asked::Asked, links::link, live::Live, notice::notice, show::Shown, texts::utc};
+use super::{asked::PageRequest, links::link, live::Live, notice::notice, show::RenderedPage, texts::utc};
 use crate::{assets::SCRIPT, condition::Condition, html::page};
 
 /// The pages that the frame links to: address, text, and the right that is needed to see it.
@@ -37,7 +37,7 @@ pub struct Health {
 
 impl Health {
     /// As of now, for whoever asks.
-    pub async fn of(asked: &Asked) -> Self {
+    pub async fn of(asked: &PageRequest) -> Self {
         let node = asked.info.status().await;
         let (word, class, problems) = match node.state {
             Condition::Serving => ("serving", "good", Vec::new()),
@@ -71,8 +71,8 @@ pub fn sentence(text: &str) -> String {
 }
 
 /// The answer with a whole page. `name`: its address.
-pub async fn answer(name: &str, asked: &Asked, shown: Shown) -> Response {
-    let Shown { title, body, mut live } = shown;
+pub async fn answer(name: &str, asked: &PageRequest, shown: RenderedPage) -> Response {
+    let RenderedPage { title, body, mut live } = shown;
     let health = Health::of(asked).await;
     let of_page = asked.fields.encoded();
     let body = html! {
@@ -97,7 +97,7 @@ pub async fn answer(name: &str, asked: &Asked, shown: Shown) -> Response {
 }
 
 /// Of when the page is. The day is seen where the figures are old: there is little room in the head.
-fn fresh(asked: &Asked, address: &str) -> Markup {
+fn fresh(asked: &PageRequest, address: &str) -> Markup {
     let now = utc(asked.now()) + " UTC";
     html! {
         span.fresh {
@@ -108,7 +108,7 @@ fn fresh(asked: &Asked, address: &str) -> Markup {
 }
 
 /// The search. A tenant searches in a namespace of its own.
-fn search(asked: &Asked) -> Markup {
+fn search(asked: &PageRequest) -> Markup {
     if !asked.may(Scope::Observe, asked.namespace()) {
         return html! {};
     }
@@ -133,7 +133,7 @@ fn events_of(name: &str, query: &str) -> String {
 }
 
 /// Links to the pages that whoever asks may see.
-fn pages(asked: &Asked, here: &str, namespace: &str) -> Markup {
+fn pages(asked: &PageRequest, here: &str, namespace: &str) -> Markup {
     let everywhere = asked.may(Scope::Observe, ALL_NAMESPACES);
     let about = if asked.is_about_all() { "" } else { namespace };
     let seen = |(page, _, scope): &&(&str, &str, Scope)| match OF_CLUSTER.contains(page) {

@@ -8,7 +8,7 @@ use forebay_operators::calls::first_in_order;
 use forebay_proto::v1::{ListTopicsRequest, ListTopicsResponse, Topic};
 use tonic::Status;
 
-use super::asked::Asked;
+use super::asked::PageRequest;
 
 /// Topics by each figure. With their lines they take most of the 60 KiB that a page may have.
 pub const BY_EACH: u32 = 50;
@@ -16,7 +16,7 @@ pub const BY_EACH: u32 = 50;
 const ORDER: &str = "-oldest,-dead,-ready,-leased,-scheduled";
 
 /// Reads them for somebody who may see the whole cluster, or takes what others have read just now.
-pub async fn read(asked: &Asked) -> Result<Arc<ListTopicsResponse>, Status> {
+pub async fn read(asked: &PageRequest) -> Result<Arc<ListTopicsResponse>, Status> {
     let walk = {
         let asked = asked.clone();
         move || async move {

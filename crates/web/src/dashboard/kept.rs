@@ -19,7 +19,7 @@ const OLD_MAX: Duration = Duration::from_secs(30);
 const LATELY: Duration = Duration::from_secs(10);
 
 /// Something that is read at most so often, however many readers there are.
-pub struct Kept<T>(Mutex<State<T>>);
+pub struct ReadCache<T>(Mutex<State<T>>);
 
 /// How it stands.
 struct State<T> {
@@ -41,7 +41,7 @@ struct Last<T> {
     what: Result<Arc<T>, Status>,
 }
 
-impl<T> Default for Kept<T> {
+impl<T> Default for ReadCache<T> {
     fn default() -> Self {
         Self(Mutex::new(State { last: None, reading: None }))
     }
@@ -54,7 +54,7 @@ impl<T> Last<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Kept<T> {
+impl<T: Send + Sync + 'static> ReadCache<T> {
     /// Returns the value that is kept, or reads it now.
     pub async fn get<F>(&self, read: impl FnOnce() -> F) -> Result<Arc<T>, Status>
     where
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     /// Counts how often it is read, which takes this time.
-    async fn get(kept: &Kept<u32>, count: &Arc<AtomicU32>, takes: u64) -> Result<u32, Status> {
+    async fn get(kept: &ReadCache<u32>, count: &Arc<AtomicU32>, takes: u64) -> Result<u32, Status> {
         let count = count.clone();
         let read = || async move {
             let number = count.fetch_add(1, Ordering::Relaxed) + 1;
@@ -116,7 +116,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn many_readers_read_once_and_seldom_if_it_is_slow() {
-        let (kept, count) = (Kept::default(), Arc::new(AtomicU32::new(2)));
+        let (kept, count) = (ReadCache::default(), Arc::new(AtomicU32::new(2)));
         let all = join_all((0..10).map(|_| get(&kept, &count, 200))).await;
         assert!(all.into_iter().all(|number| number.unwrap() == 3));
         advance(Duration::from_millis(7_900)).await;
@@ -133,7 +133,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_goes_away_leaves_it_to_the_next() {
-        let (kept, count) = (Kept::default(), Arc::new(AtomicU32::new(0)));
+        let (kept, count) = (ReadCache::default(), Arc::new(AtomicU32::new(0)));
         for _ in 0..3 {
             assert!(timeout(Duration::from_millis(10), get(&kept, &count, 250)).await.is_err());
         }
@@ -142,13 +142,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_read_is_shown_for_a_while_where_nothing_can_be_read() {
-        let (kept, count) = (Kept::default(), Arc::new(AtomicU32::new(0)));
+        let (kept, count) = (ReadCache::default(), Arc::new(AtomicU32::new(0)));
         assert_eq!(get(&kept, &count, 0).await.unwrap(), 1);
         advance(EVERY).await;
         assert_eq!(get(&kept, &count, 0).await.unwrap(), 1, "the second one fails");
-        let (kept, count) = (Kept::default(), Arc::new(AtomicU32::new(1)));
+        let (kept, count) = (ReadCache::default(), Arc::new(AtomicU32::new(1)));
         assert!(get(&kept, &count, 0).await.is_err(), "and nothing was read before");
-        let (kept, count) = (Kept::default(), Arc::new(AtomicU32::new(0)));
+        let (kept, count) = (ReadCache::default(), Arc::new(AtomicU32::new(0)));
         assert_eq!(get(&kept, &count, 0).await.unwrap(), 1);
         advance(OLD_MAX).await;
         assert!(get(&kept, &count, 0).await.is_err(), "what is too old is not shown as if it were new");

@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::asked::Asked;
+use super::asked::PageRequest;
 
 /// An address of a page with these fields. Empty ones are left out.
 pub fn link(page: &str, fields: &[(&str, &str)]) -> String {
@@ -38,7 +38,7 @@ pub fn operation(namespace: &str, id: &str) -> Markup {
 }
 
 /// The long history of a topic, of a namespace, or of all of them, where the configuration names a Grafana.
-pub fn grafana(asked: &Asked, topic: &str) -> Option<Markup> {
+pub fn grafana(asked: &PageRequest, topic: &str) -> Option<Markup> {
     let namespace = if asked.is_about_all() { "" } else { asked.namespace() };
     let address = asked.info.grafana.as_ref()?.link(namespace, topic);
     Some(html! { a href=(address) rel="noreferrer" { "Long history in Grafana" } })

@@ -32,4 +32,4 @@ mod trouble;
 pub use acts::form_handler;
 pub use events::events;
 pub use pages::page_handler;
-pub use shared::Shared;
+pub use shared::SharedLists;

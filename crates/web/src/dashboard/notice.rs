@@ -4,7 +4,7 @@
 use forebay_access::Scope;
 use maud::{Markup, html};
 
-use super::{act, asked::Asked, links::link};
+use super::{act, asked::PageRequest, links::link};
 
 /// The field with what was done.
 pub const DONE: &str = "done";
@@ -37,7 +37,7 @@ const DONE_TEXTS: &[(&str, &str)] = &[
 ];
 
 /// The notice of the page. A pause can be undone at once.
-pub fn notice(asked: &Asked) -> Markup {
+pub fn notice(asked: &PageRequest) -> Markup {
     let done = asked.fields.get(DONE);
     let Some((_, text)) = DONE_TEXTS.iter().find(|(name, _)| *name == done) else { return html! {} };
     let undo = done.strip_prefix("paused-").map(|side| {

@@ -4,15 +4,15 @@
 use forebay_proto::v1::{ListNamespacesResponse, ListTopicsResponse};
 use tokio::sync::Mutex;
 
-use super::kept::Kept;
+use super::kept::ReadCache;
 
 /// Lists that readers of a node share.
 #[derive(Default)]
-pub struct Shared {
+pub struct SharedLists {
     /// The topics of all namespaces with the greatest figures.
-    pub greatest: Kept<ListTopicsResponse>,
+    pub greatest: ReadCache<ListTopicsResponse>,
     /// The first namespaces by name.
-    pub namespaces: Kept<ListNamespacesResponse>,
+    pub namespaces: ReadCache<ListNamespacesResponse>,
     /// Whoever holds it may have all topics put in order. A node lets in one walk at a time for those who
     /// look at all namespaces: pages wait for each other where calls would be refused.
     pub walk: Mutex<()>,

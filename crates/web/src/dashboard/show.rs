@@ -5,7 +5,7 @@ use maud::Markup;
 use super::live::Live;
 
 /// A page that was made.
-pub struct Shown {
+pub struct RenderedPage {
     /// Its title, without the product's name.
     pub title: String,
     /// Its content.
@@ -14,7 +14,7 @@ pub struct Shown {
     pub live: Live,
 }
 
-impl Shown {
+impl RenderedPage {
     /// A page.
     pub fn new(title: impl Into<String>, body: Markup, live: Live) -> Self {
         Self { title: title.into(), body, live }

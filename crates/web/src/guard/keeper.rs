@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::{body::Body, extract::Request, middleware::Next, response::Response};
 use forebay_access::{EVENTS, Identity, Needs, Reader, SecretHash, TokenId, of_events, of_form, of_page};
 use forebay_edge::{
-    access::{Access, Authenticated},
+    access::{Access, AuthenticatedCaller},
     admission::Caller,
     audit::Auditor,
     connections::Episodes,
@@ -176,7 +176,7 @@ impl Keeper {
     /// Attaches the visitor and the fields, which handlers read.
     fn let_in(&self, head: &mut Parts, visitor: Visitor, needs: Needs, fields: Fields) {
         let namespace = fields.get(NAMESPACE).to_owned();
-        head.extensions.insert(Admitted { visitor: visitor.clone(), needs, namespace });
+        head.extensions.insert(AdmittedVisitor { visitor: visitor.clone(), needs, namespace });
         head.extensions.insert(visitor);
         head.extensions.insert(fields);
     }
@@ -223,23 +223,23 @@ impl Keeper {
     }
 
     /// Whose a session is that is looked at. That is no use of it.
-    async fn holder_of(&self, id: &SessionId) -> Option<Authenticated> {
+    async fn holder_of(&self, id: &SessionId) -> Option<AuthenticatedCaller> {
         self.sessions.look(id).await.ok().flatten().and_then(|row| self.holder(&row))
     }
 
-    async fn of_session(&self, id: &SessionId) -> Result<Option<Authenticated>, Refusal> {
+    async fn of_session(&self, id: &SessionId) -> Result<Option<AuthenticatedCaller>, Refusal> {
         let row = self.sessions.find(id).await?;
         Ok(row.and_then(|row| self.holder(&row)))
     }
 
     /// Whose a session is. `None`: its token is of no use any more.
-    pub(super) fn holder(&self, row: &SessionRow) -> Option<Authenticated> {
+    pub(super) fn holder(&self, row: &SessionRow) -> Option<AuthenticatedCaller> {
         let token = TokenId::new(&row.token_id)?;
         self.access.of_session(token, SecretHash::from_bytes(row.secret))
     }
 
     /// Whether a visitor may still have what it was let in for.
-    async fn may_still(&self, Admitted { visitor, needs, namespace }: Admitted) -> bool {
+    async fn may_still(&self, AdmittedVisitor { visitor, needs, namespace }: AdmittedVisitor) -> bool {
         let who = match (&visitor.session, &visitor.who) {
             (Some(id), _) => self.holder_of(id).await,
             (None, Some(who)) => self.access.again(who).ok(),
@@ -248,7 +248,7 @@ impl Keeper {
         who.is_some_and(|who| who.permit(needs, &namespace).is_ok())
     }
 
-    fn known(&self, who: Authenticated, session: Option<SessionId>) -> Visitor {
+    fn known(&self, who: AuthenticatedCaller, session: Option<SessionId>) -> Visitor {
         Visitor { who: Some(who), session, forms: self.forms.clone() }
     }
 
@@ -279,7 +279,7 @@ fn denied<'a>(head: &Parts, visitor: &'a Visitor, refusal: &Refusal) -> Option<(
 
 /// A visitor who was let in, and the right that was needed.
 #[derive(Clone)]
-struct Admitted {
+struct AdmittedVisitor {
     /// The visitor.
     visitor: Visitor,
     /// The right that the page needs.
@@ -293,7 +293,7 @@ struct Admitted {
 pub async fn pass(keeper: &Arc<Keeper>, request: Request, next: Next) -> Response {
     let mut response = match keeper.admit(request).await {
         Ok(request) => {
-            let admitted = request.extensions().get::<Admitted>().cloned();
+            let admitted = request.extensions().get::<AdmittedVisitor>().cloned();
             let response = next.run(request).await;
             match admitted.filter(|_| keeper.access.is_on()) {
                 Some(admitted) => {
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn a_right_in_a_namespace_is_one_in_that_of_the_fields() {
         let forms = Arc::new(FormKey::new(&[b"secret"]));
-        let who = Authenticated::of_grants(&["own:operate", "*:observe"]);
+        let who = AuthenticatedCaller::of_grants(&["own:operate", "*:observe"]);
         let visitor = Visitor { who: Some(who), session: None, forms };
         let told = |needs, fields: &str| permit(&visitor, needs, &Fields::read(fields.as_bytes()));
         let reason = |needs, fields| told(needs, fields).map_err(|refusal| refusal.reason);
@@ -346,7 +346,7 @@ mod tests {
     fn forms_of_others_have_other_signatures() {
         let forms = Arc::new(FormKey::new(&[b"secret"]));
         let visitor = |who, session| Visitor { who, session, forms: forms.clone() };
-        let known = || Some(Authenticated::of_grants(&["*:all"]));
+        let known = || Some(AuthenticatedCaller::of_grants(&["*:all"]));
         let all = [
             visitor(None, None),
             visitor(known(), None),

@@ -26,18 +26,18 @@ where
         let may = may();
         async move { (!may.await).then_some(()) }
     };
-    Body::new(Lasting { body, rights: Rechecks::new(LOOK_EVERY, look) })
+    Body::new(GuardedBody { body, rights: Rechecks::new(LOOK_EVERY, look) })
 }
 
-/// Such an answer.
-struct Lasting {
+/// An answer that ends with the rights to it.
+struct GuardedBody {
     /// The answer.
     body: Body,
     /// Ends it.
     rights: Rechecks<()>,
 }
 
-impl http_body::Body for Lasting {
+impl http_body::Body for GuardedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -35,7 +35,7 @@ pub struct Sessions {
     /// The catalog.
     catalog: Arc<dyn Catalog>,
     /// Sessions that were read from it.
-    known: Arc<Mutex<HashMap<SessionId, Known>>>,
+    known: Arc<Mutex<HashMap<SessionId, CachedSession>>>,
     /// Tells which are over.
     clock: Arc<dyn Clock>,
     /// The catalog did not answer.
@@ -44,7 +44,7 @@ pub struct Sessions {
 
 /// A session, as it was read last.
 #[derive(Clone)]
-struct Known {
+struct CachedSession {
     /// The session. `None`: there is none.
     row: Option<SessionRow>,
     /// When it was read.
@@ -151,7 +151,7 @@ impl Sessions {
 
     /// The session with an id, as this node knows it. One that is not fresh is left to one reader: the others
     /// take it as it is.
-    fn seen(&self, id: &SessionId) -> Option<Known> {
+    fn seen(&self, id: &SessionId) -> Option<CachedSession> {
         let now = self.clock.monotonic();
         let mut known = self.lock();
         let found = known.get_mut(id)?;
@@ -171,7 +171,7 @@ impl Sessions {
         let _ = self.within(AGAIN_TIMEOUT, self.catalog.note_session_use(id, now)).await;
     }
 
-    fn keep(&self, known: &mut HashMap<SessionId, Known>, id: SessionId, row: Option<SessionRow>) {
+    fn keep(&self, known: &mut HashMap<SessionId, CachedSession>, id: SessionId, row: Option<SessionRow>) {
         if known.len() >= KNOWN_MAX {
             let now = self.clock.monotonic();
             known.retain(|_, known| now.since(known.read) < NOTE_EVERY);
@@ -179,7 +179,7 @@ impl Sessions {
                 known.clear();
             }
         }
-        known.insert(id, Known { row, read: self.clock.monotonic() });
+        known.insert(id, CachedSession { row, read: self.clock.monotonic() });
     }
 
     async fn within<T>(
@@ -199,7 +199,7 @@ impl Sessions {
         Err(Refusal::new(Reason::CatalogUnavailable, message).retry_after(RETRY_AFTER))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Known>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, CachedSession>> {
         // A panic while the lock is held leaves valid values.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forebay_access::Kind;
-use forebay_edge::access::Authenticated;
+use forebay_edge::access::AuthenticatedCaller;
 use maud::{Markup, html};
 use sha2::{Digest as _, Sha256};
 
@@ -16,7 +16,7 @@ use super::{
 #[derive(Clone)]
 pub struct Visitor {
     /// Its identity. `None`: nobody is known, and the page needs nobody.
-    pub who: Option<Authenticated>,
+    pub who: Option<AuthenticatedCaller>,
     /// The session by which that is known.
     pub session: Option<SessionId>,
     /// Signs the forms of the page.

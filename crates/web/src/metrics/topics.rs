@@ -18,7 +18,7 @@ const SIDES: [&str; 2] = ["enqueue", "dequeue"];
 /// Namespaces and topics that have gauges. One that is gone has 0 from then on: a gauge that nobody sets
 /// keeps its last value.
 #[derive(Default)]
-struct Shown {
+struct TopicGauges {
     /// By namespace.
     namespaces: HashMap<Namespace, Standing>,
     /// By topic.
@@ -96,8 +96,9 @@ impl OfTopic {
 
 /// Sets the gauges. `topics`: how many the node has in all.
 pub fn set(latest: &Latest, topics: usize, now: Timestamp) {
-    static SHOWN: LazyLock<Mutex<Shown>> = LazyLock::new(Mutex::default);
-    let Shown { namespaces, topics: shown } = &mut *SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    static SHOWN: LazyLock<Mutex<TopicGauges>> = LazyLock::new(Mutex::default);
+    let TopicGauges { namespaces, topics: shown } =
+        &mut *SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
     for name in
         latest.namespaces.keys().filter(|name| !namespaces.contains_key(*name)).cloned().collect::<Vec<_>>()
     {

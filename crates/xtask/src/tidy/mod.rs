@@ -15,6 +15,7 @@ mod imports;
 mod length;
 mod lines;
 mod manifest;
+mod nouns;
 mod opening;
 mod packages;
 mod subjects;
@@ -70,6 +71,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
         length::check(tree),
         opening::check(tree),
         words::check(tree),
+        nouns::check(tree),
         fields::check(tree, &targets),
         crate_edges::check(tree),
         folder_edges::check(tree, &targets),

@@ -13,7 +13,7 @@ const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Licences and packages that are allowed.
 #[derive(Default)]
-struct Allowed {
+struct AllowList {
     /// Licences of any package.
     licences: BTreeSet<String>,
     /// Licences of these packages.
@@ -34,12 +34,12 @@ pub fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let output = Command::new("cargo").args(arguments).current_dir(root).output()?;
     anyhow::ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
-    let allowed = Allowed::of(&deny);
+    let allowed = AllowList::of(&deny);
     let packages = metadata["packages"].as_array().into_iter().flatten();
     Ok(packages.filter(|package| !package["source"].is_null()).filter_map(|it| allowed.finding(it)).collect())
 }
 
-impl Allowed {
+impl AllowList {
     fn of(deny: &toml::Table) -> Self {
         let list = |table: &str, key: &str| {
             deny.get(table).and_then(|table| table.get(key)?.as_array().cloned()).unwrap_or_default()
@@ -149,7 +149,7 @@ mod tests {
     fn what_the_file_denies_is_found() {
         let deny = "[licenses]\nallow = ['MIT']\nexceptions = [{ crate = 'odd', allow = ['NCSA'] }]\n\
                     [bans]\ndeny = [{ crate = 'openssl' }]";
-        let allowed = Allowed::of(&toml::from_str(deny).unwrap());
+        let allowed = AllowList::of(&toml::from_str(deny).unwrap());
         let wrong = |name: &str, license: Option<&str>, source: &str| {
             let package = json!({ "name": name, "version": "1.0.0", "license": license, "source": source });
             allowed.finding(&package).map(|finding| finding.wrong)

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use forebay_testkit::servers::Place;
 
-use super::plan::{Link, Lost, NODES, SERVERS, Step};
+use super::plan::{Link, NODES, PacketLoss, SERVERS, Step};
 
 /// The network of all hosts.
 const NETWORK: &str = "10.99.0";
@@ -162,7 +162,7 @@ fn others(link: Link) -> Vec<(Option<String>, String)> {
 }
 
 /// From now on these packets are dropped where they arrive.
-fn lose(link: Link, lost: Lost) {
+fn lose(link: Link, lost: PacketLoss) {
     let (Link::Server(own, _) | Link::Catalog(own) | Link::Peers(own) | Link::Clients(own)) = link;
     let drop = |namespace: Option<&str>, from: &str, to: &str| {
         let pair = format!("{{ {from} . {to} }}");
@@ -170,10 +170,10 @@ fn lose(link: Link, lost: Lost) {
     };
     let (name, address) = (node(own), node_address(own));
     for (other, other_address) in others(link) {
-        if lost != Lost::FromNode {
+        if lost != PacketLoss::FromNode {
             drop(Some(&name), &other_address, &address);
         }
-        if lost != Lost::ToNode {
+        if lost != PacketLoss::ToNode {
             drop(other.as_deref(), &address, &other_address);
         }
     }

@@ -41,7 +41,7 @@ pub enum Link {
 
 /// Which packets of a link are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lost {
+pub enum PacketLoss {
     /// All of them.
     All,
     /// Packets to the node.
@@ -92,7 +92,7 @@ pub enum Step {
     /// The clock of a server jumps by so many seconds, and back.
     JumpClock(usize, i64),
     /// Packets of a link are lost.
-    Lose(Link, Lost),
+    Lose(Link, PacketLoss),
 }
 
 /// Subject of a fault. Two faults at once have different subjects.
@@ -236,7 +236,10 @@ impl Plan {
         let (node, server) = (random.random_range(0..NODES), random.random_range(0..SERVERS));
         let links = [Link::Server(node, server), Link::Catalog(node), Link::Peers(node), Link::Clients(node)];
         let link = links[random.random_range(0..links.len())];
-        Step::Lose(link, [Lost::All, Lost::ToNode, Lost::FromNode][random.random_range(0..3)])
+        Step::Lose(
+            link,
+            [PacketLoss::All, PacketLoss::ToNode, PacketLoss::FromNode][random.random_range(0..3)],
+        )
     }
 }
 

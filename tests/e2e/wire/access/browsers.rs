@@ -4,7 +4,7 @@ use forebay_access::{FORMS, PAGES};
 use serde_json::json;
 
 use super::{
-    Guarded, OWN, file,
+    GuardedNode, OWN, file,
     table::{Cast, Needs, ROUTES, Route, SENT},
 };
 use crate::wire::{
@@ -15,7 +15,7 @@ use crate::wire::{
 #[tokio::test]
 async fn every_page_is_decided_for_every_credential() {
     let cast = Cast::new();
-    let guarded = Guarded::start(&file(&cast.tokens)).await;
+    let guarded = GuardedNode::start(&file(&cast.tokens)).await;
     let mut served: Vec<_> = PAGES.iter().map(|page| page.0).collect();
     served.push("/nothing");
     let listed: Vec<_> = ROUTES.iter().map(|row| row.at.0).collect();
@@ -47,7 +47,7 @@ async fn every_page_is_decided_for_every_credential() {
 }
 
 /// A browser that has logged in with what a header shows.
-async fn logged_in(guarded: &Guarded, shown: &str) -> Browser {
+async fn logged_in(guarded: &GuardedNode, shown: &str) -> Browser {
     let mut browser = Browser::default();
     let answer = browser.log_in(&guarded.node, shown.strip_prefix("Bearer ").unwrap()).await;
     assert_eq!(answer.status, 303, "{answer:?}");
@@ -57,7 +57,7 @@ async fn logged_in(guarded: &Guarded, shown: &str) -> Browser {
 #[tokio::test]
 async fn every_page_is_decided_for_every_session() {
     let cast = Cast::new();
-    let guarded = Guarded::start(&file(&cast.tokens)).await;
+    let guarded = GuardedNode::start(&file(&cast.tokens)).await;
     let mut sessions = Vec::new();
     for (kind, shown, _) in cast.expected(Needs::Nothing) {
         sessions.push((kind, logged_in(&guarded, shown).await));
@@ -97,7 +97,7 @@ async fn every_page_is_decided_for_every_session() {
 #[tokio::test]
 async fn every_form_is_refused_from_elsewhere() {
     let cast = Cast::new();
-    let guarded = Guarded::start(&file(&cast.tokens)).await;
+    let guarded = GuardedNode::start(&file(&cast.tokens)).await;
     let taken: Vec<_> = FORMS.iter().map(|form| form.0).collect();
     assert_eq!(taken, SENT.iter().map(|row| row.0).collect::<Vec<_>>(), "a form has no row in this table");
     let node = &guarded.node;
@@ -131,7 +131,7 @@ async fn every_form_is_refused_from_elsewhere() {
 #[tokio::test]
 async fn a_form_is_shown_to_and_taken_from_those_with_its_right() {
     let cast = Cast::new();
-    let guarded = Guarded::start(&file(&cast.tokens)).await;
+    let guarded = GuardedNode::start(&file(&cast.tokens)).await;
     let node = &guarded.node;
     let item = json!({"namespace": OWN, "items": [{"topic": "mail", "payload": "eA=="}]});
     let stored = Request::call("Enqueue", &item).with("Authorization", &cast.own).send(&node.http).await;

@@ -20,7 +20,7 @@ use tonic_reflection::pb::v1::{
 };
 
 use super::{
-    Guarded, OWN, bearer, file, record,
+    GuardedNode, OWN, bearer, file, record,
     table::{CALLS, Needs, ROUTES, SENT},
     token,
 };
@@ -171,7 +171,7 @@ async fn wrong<F: Future<Output = Option<String>>>(cells: impl Iterator<Item = F
 #[tokio::test]
 async fn every_call_and_page_is_decided_for_every_credential_in_every_namespace() {
     let (everybody, tokens) = everybody();
-    let guarded = Guarded::start(&tokens).await;
+    let guarded = GuardedNode::start(&tokens).await;
     let operator = everybody.iter().find(|who| who.name == "all in *").unwrap();
     let calls = reflected(guarded.node.channel(), &operator.shown[0]).await;
     assert!(calls.len() >= CALLS.len(), "{calls:?}");
@@ -226,7 +226,7 @@ async fn every_call_and_page_is_decided_for_every_credential_in_every_namespace(
 }
 
 /// A page, or what follows it, that somebody asks for.
-struct Asked<'a> {
+struct GridRequest<'a> {
     /// With its query.
     target: String,
     /// Its needs.
@@ -239,11 +239,11 @@ struct Asked<'a> {
     who: &'a Who,
 }
 
-fn pages(everybody: &[Who]) -> Vec<Asked<'_>> {
+fn pages(everybody: &[Who]) -> Vec<GridRequest<'_>> {
     let mut asked = Vec::new();
     let mut add = |target: String, needs, is_form, namespace| {
         let all = everybody.iter().filter(|who| who.grants.is_some() || namespace == OWN);
-        asked.extend(all.map(|who| Asked { target: target.clone(), needs, namespace, is_form, who }));
+        asked.extend(all.map(|who| GridRequest { target: target.clone(), needs, namespace, is_form, who }));
     };
     for namespace in [OWN, "other", "-"] {
         for route in ROUTES.iter().filter(|route| route.at.0 != "/events") {
@@ -268,9 +268,9 @@ fn pages(everybody: &[Who]) -> Vec<Asked<'_>> {
     asked
 }
 
-impl Asked<'_> {
+impl GridRequest<'_> {
     /// Tells the mistake in the answer, if there is one.
-    async fn is_wrong(&self, guarded: &Guarded) -> Option<String> {
+    async fn is_wrong(&self, guarded: &GuardedNode) -> Option<String> {
         let Self { target, needs, namespace, is_form, who } = self;
         // An answer that lasts would be waited for.
         let mut request = Request::get(target).by(if target.starts_with("/events") { "HEAD" } else { "GET" });

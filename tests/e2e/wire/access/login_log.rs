@@ -1,13 +1,13 @@
 //! Lines of the log on logins.
 
-use super::{Guarded, file, record, token};
+use super::{GuardedNode, file, record, token};
 use crate::wire::browser::{Browser, form, signature};
 
 #[tokio::test]
 async fn the_log_says_where_a_login_behind_a_proxy_comes_from() {
     let admin = token(1);
     let proxies = "[http]\ntrusted_proxies = [\"127.0.0.1\"]\n";
-    let guarded = Guarded::start_with(&file(&[record(&admin, &["*:all"])]), proxies).await;
+    let guarded = GuardedNode::start_with(&file(&[record(&admin, &["*:all"])]), proxies).await;
     let node = &guarded.node;
     let mut browser = Browser::default();
     let login = browser.get(node, "/login").await;

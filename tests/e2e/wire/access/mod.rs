@@ -32,14 +32,14 @@ use crate::{
 pub const OWN: &str = "own";
 
 /// A node that asks for credentials, and its file of tokens.
-pub struct Guarded {
+pub struct GuardedNode {
     /// The node.
     pub node: Node,
     /// The file, the configuration and the log.
     pub folder: TempDir,
 }
 
-impl Guarded {
+impl GuardedNode {
     /// With this file of tokens.
     pub async fn start(tokens: &str) -> Self {
         Self::start_with(tokens, "").await
@@ -152,7 +152,7 @@ pub fn bearer(token: &Token) -> String {
 
 #[tokio::test]
 async fn the_command_line_makes_a_token_that_nodes_accept_and_hides_it() {
-    let guarded = Guarded::start("").await;
+    let guarded = GuardedNode::start("").await;
     let tokens = guarded.folder.path().join("tokens.toml");
     let run = async |arguments: &[&str], shown: &str| {
         let mut command = std::process::Command::new(program());

@@ -6,7 +6,7 @@ use forebay_access::{Record, SECRET_BYTES, Token};
 use forebay_types::{Clock as _, SystemClock, Timestamp};
 use tokio::time::Instant;
 
-use super::{Guarded, bearer, file, record, token};
+use super::{GuardedNode, bearer, file, record, token};
 use crate::{
     node::Node,
     wire::{
@@ -39,7 +39,7 @@ fn leads_to(answer: &Answer) -> &str {
 async fn a_login_opens_the_pages_and_a_logout_closes_them() {
     let (admin, tenant) = (token(1), token(2));
     let guarded =
-        Guarded::start(&file(&[record(&admin, &["*:all"]), record(&tenant, &["own:produce"])])).await;
+        GuardedNode::start(&file(&[record(&admin, &["*:all"]), record(&tenant, &["own:produce"])])).await;
     let node = &guarded.node;
     let mut browser = Browser::default();
     assert_eq!(leads_to(&browser.get(node, "/?done=resumed").await), "login?next=%3Fdone%3Dresumed");
@@ -103,7 +103,7 @@ async fn a_login_opens_the_pages_and_a_logout_closes_them() {
 #[tokio::test]
 async fn every_page_has_the_headers_that_protect_it() {
     let admin = token(1);
-    let guarded = Guarded::start(&file(&[record(&admin, &["*:all"])])).await;
+    let guarded = GuardedNode::start(&file(&[record(&admin, &["*:all"])])).await;
     let mut browser = Browser::default();
     let mut answers = vec![browser.get(&guarded.node, "/").await, browser.get(&guarded.node, "/login").await];
     answers.push(browser.log_in(&guarded.node, "x").await);
@@ -144,7 +144,7 @@ async fn every_page_has_the_headers_that_protect_it() {
 async fn a_session_ends_with_its_token() {
     let (admin, worker) = (token(1), token(2));
     let kept = [record(&admin, &["*:all"]), record(&worker, &["*:observe"])];
-    let guarded = Guarded::start(&file(&kept)).await;
+    let guarded = GuardedNode::start(&file(&kept)).await;
     let enter = async |token: &Token| {
         let mut browser = Browser::default();
         let begun = Instant::now();
@@ -218,7 +218,7 @@ async fn logged_in(node: &Node, token: &Token) -> Browser {
 #[tokio::test]
 async fn a_login_makes_a_session_of_its_own() {
     let admin = token(1);
-    let guarded = Guarded::start(&file(&[record(&admin, &["*:all"])])).await;
+    let guarded = GuardedNode::start(&file(&[record(&admin, &["*:all"])])).await;
     let node = &guarded.node;
     let mut victim = Browser::default();
     victim.log_in(node, &admin.reveal()).await;
@@ -254,7 +254,7 @@ async fn a_login_makes_a_session_of_its_own() {
 #[tokio::test]
 async fn a_login_leads_to_no_other_site() {
     let admin = token(1);
-    let guarded = Guarded::start(&file(&[record(&admin, &["*:all"])])).await;
+    let guarded = GuardedNode::start(&file(&[record(&admin, &["*:all"])])).await;
     let mut browser = Browser::default();
     let page = browser.get(&guarded.node, "/login?next=//evil.example").await;
     let form = signature(&page, "login");
@@ -289,7 +289,7 @@ async fn refused_logins_look_alike_and_are_limited() {
         Record { ends: Some(Timestamp::from_micros(1)), ..record(&ended, &["*:all"]) },
         Record { revoked: true, ..record(&revoked, &["*:all"]) },
     ];
-    let guarded = Guarded::start(&file(&kept)).await;
+    let guarded = GuardedNode::start(&file(&kept)).await;
     let wrong = Token::with_secret(admin.id().clone(), &[9; SECRET_BYTES]);
     let mut browser = Browser::default();
     let page = browser.get(&guarded.node, "/login").await;
@@ -338,7 +338,7 @@ async fn refused_logins_look_alike_and_are_limited() {
 #[tokio::test]
 async fn forms_are_taken_from_pages_of_the_node_alone() {
     let admin = token(1);
-    let guarded = Guarded::start(&file(&[record(&admin, &["*:all"])])).await;
+    let guarded = GuardedNode::start(&file(&[record(&admin, &["*:all"])])).await;
     let node = &guarded.node;
     let mut browser = Browser::default();
     let login = browser.get(node, "/login").await;

@@ -6,7 +6,7 @@ use forebay_proto::v1::{
 };
 use tonic::{Code, Request};
 
-use super::{Guarded, OWN, bearer, file, record, token};
+use super::{GuardedNode, OWN, bearer, file, record, token};
 
 fn shown<T>(message: T, credential: &str) -> Request<T> {
     let mut request = Request::new(message);
@@ -18,7 +18,7 @@ fn shown<T>(message: T, credential: &str) -> Request<T> {
 async fn an_enqueue_is_repeated_by_any_holder_and_an_operation_by_its_caller() {
     let (one, two) = (token(1), token(2));
     let kept = [record(&one, &["own:all"]), record(&two, &["own:all"])];
-    let guarded = Guarded::start(&file(&kept)).await;
+    let guarded = GuardedNode::start(&file(&kept)).await;
     let mut queue = QueueServiceClient::new(guarded.node.channel());
     let mut stored = Vec::new();
     for holder in [&one, &two] {

@@ -15,7 +15,7 @@ use tonic_reflection::pb::v1::{
     server_reflection_request::MessageRequest,
 };
 
-use super::{Guarded, OWN, Outcome, bearer, file, record, token};
+use super::{GuardedNode, OWN, Outcome, bearer, file, record, token};
 use crate::wire::{asked, http1::Request as Http, raw, seconds};
 
 /// A file that has changed is seen within a second, and a call that waits looks once a second. The rest is
@@ -23,7 +23,7 @@ use crate::wire::{asked, http1::Request as Http, raw, seconds};
 const AT_MOST: Duration = Duration::from_secs(12);
 
 /// Returns the outcome of a long poll that begins now.
-async fn poll(guarded: &Guarded, shown: String) -> Outcome {
+async fn poll(guarded: &GuardedNode, shown: String) -> Outcome {
     let message = DequeueRequest { namespace: OWN.to_owned(), wait: Some(seconds(20)), ..asked("t", 1) };
     let mut request = Request::new(Bytes::from(message.encode_to_vec()));
     request.metadata_mut().insert("authorization", shown.parse().unwrap());
@@ -36,7 +36,7 @@ async fn poll(guarded: &Guarded, shown: String) -> Outcome {
 }
 
 /// Waits until so many long polls wait at the node.
-async fn until_polls(guarded: &Guarded, admin: &str, polls: u64) {
+async fn until_polls(guarded: &GuardedNode, admin: &str, polls: u64) {
     let begun = Instant::now();
     loop {
         let request = Http::get("/status.json").with("Authorization", admin);
@@ -52,7 +52,7 @@ async fn until_polls(guarded: &Guarded, admin: &str, polls: u64) {
 async fn a_long_poll_ends_with_its_token() {
     let (worker, admin) = (token(1), token(2));
     let kept = [record(&worker, &["own:consume"]), record(&admin, &["*:all"])];
-    let guarded = Guarded::start(&file(&kept)).await;
+    let guarded = GuardedNode::start(&file(&kept)).await;
     let [worker, admin] = [bearer(&worker), bearer(&admin)];
     for (changed, expected) in [
         (Record { grants: vec!["own:produce".parse().unwrap()], ..kept[0].clone() }, "SCOPE_MISSING consume"),
@@ -84,7 +84,7 @@ async fn a_long_poll_ends_when_its_token_does() {
     let ends = SystemClock::default().wall().plus(Duration::from_secs(4));
     // The file has whole seconds.
     let guarded =
-        Guarded::start(&file(&[Record { ends: Some(ends), ..record(&worker, &["own:consume"]) }])).await;
+        GuardedNode::start(&file(&[Record { ends: Some(ends), ..record(&worker, &["own:consume"]) }])).await;
     assert_eq!(poll(&guarded, bearer(&worker)).await.short(), "BAD_CREDENTIALS");
 }
 
@@ -98,7 +98,7 @@ async fn a_long_poll_ends_with_the_overlap_of_its_secret() {
         overlap_ends: Some(ends),
         ..record(&old, &["own:consume"])
     };
-    let guarded = Guarded::start(&file(&[rotated, record(&admin, &["*:all"])])).await;
+    let guarded = GuardedNode::start(&file(&[rotated, record(&admin, &["*:all"])])).await;
     assert_eq!(poll(&guarded, bearer(&old)).await.short(), "BAD_CREDENTIALS");
     let path = "/forebay.v1.QueueService/Ack";
     let holder = bearer(&new);
@@ -109,7 +109,7 @@ async fn a_long_poll_ends_with_the_overlap_of_its_secret() {
 async fn a_stream_of_reflection_ends_with_its_token() {
     let (worker, admin) = (token(1), token(2));
     let kept = [record(&worker, &["own:consume"]), record(&admin, &["*:all"])];
-    let guarded = Guarded::start(&file(&kept)).await;
+    let guarded = GuardedNode::start(&file(&kept)).await;
     let mut client = ServerReflectionClient::new(guarded.node.channel());
     let (questions, asked) = tokio::sync::mpsc::unbounded_channel();
     let ask = || {
@@ -142,7 +142,7 @@ async fn a_stream_of_reflection_ends_with_its_token() {
 async fn an_open_page_ends_with_the_right_to_it() {
     let (watcher, admin) = (token(1), token(2));
     let kept = [record(&watcher, &["*:observe"]), record(&admin, &["*:all"])];
-    let guarded = Guarded::start(&file(&kept)).await;
+    let guarded = GuardedNode::start(&file(&kept)).await;
     let with = |path: &str, shown: &Token| Http::get(path).with("Authorization", &bearer(shown));
     let page = with("/events?page=shards", &watcher).encoded(&guarded.node.http);
     let narrowing = async {

@@ -5,10 +5,10 @@ use std::{process::Command, time::Duration};
 use forebay_testkit::program;
 use tokio::time::{Instant, sleep};
 
-use super::{Guarded, file, record, token};
+use super::{GuardedNode, file, record, token};
 
 /// Runs `forebay`. Returns its exit status, stdout and stderr.
-async fn run(guarded: &Guarded, arguments: &[&str], shown: &str) -> (i32, String, String) {
+async fn run(guarded: &GuardedNode, arguments: &[&str], shown: &str) -> (i32, String, String) {
     let mut command = Command::new(program());
     command.args(arguments).env("FOREBAY_ADDR", &guarded.node.grpc).env("FOREBAY_TOKEN", shown);
     let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
@@ -17,7 +17,7 @@ async fn run(guarded: &Guarded, arguments: &[&str], shown: &str) -> (i32, String
 }
 
 /// Waits until a token is accepted, or until it no longer is. Returns what the node says of it.
-async fn until(guarded: &Guarded, shown: &str, status: i32) -> String {
+async fn until(guarded: &GuardedNode, shown: &str, status: i32) -> String {
     let begun = Instant::now();
     loop {
         let (code, out, err) = run(guarded, &["whoami", "-o", "json"], shown).await;
@@ -32,7 +32,7 @@ async fn until(guarded: &Guarded, shown: &str, status: i32) -> String {
 #[tokio::test]
 async fn both_secrets_hold_until_the_overlap_ends() {
     let token = token(1);
-    let guarded = Guarded::start(&file(&[record(&token, &["own:produce"])])).await;
+    let guarded = GuardedNode::start(&file(&[record(&token, &["own:produce"])])).await;
     let (id, path) = (token.id().to_string(), guarded.folder.path().join("tokens.toml"));
     let path = path.display().to_string();
     let rotate = async |overlap: &str| {

@@ -11,7 +11,7 @@ use tokio::{
 use tonic::Code;
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 
-use super::{Guarded, Outcome, file, record, token};
+use super::{GuardedNode, Outcome, file, record, token};
 use crate::wire::{http1::Request, http2};
 
 const LIMITS: &str = "grpc_connections = 40\nhandshake_timeout_ms = 4000\n";
@@ -19,7 +19,7 @@ const LIMITS: &str = "grpc_connections = 40\nhandshake_timeout_ms = 4000\n";
 #[tokio::test]
 async fn a_connection_without_a_credential_has_seconds_and_four_streams_of_health() {
     let admin = token(1);
-    let guarded = Guarded::start_with(&file(&[record(&admin, &["*:all"])]), LIMITS).await;
+    let guarded = GuardedNode::start_with(&file(&[record(&admin, &["*:all"])]), LIMITS).await;
     let watch = async || {
         let mut health = HealthClient::new(guarded.node.channel());
         let mut streams = Vec::new();
@@ -61,7 +61,7 @@ async fn a_connection_without_a_credential_has_seconds_and_four_streams_of_healt
 
 #[tokio::test]
 async fn a_refused_credential_is_none() {
-    let guarded = Guarded::start_with(&file(&[]), "handshake_timeout_ms = 2000\n").await;
+    let guarded = GuardedNode::start_with(&file(&[]), "handshake_timeout_ms = 2000\n").await;
     let mut connection = http2::Connection::open(&guarded.node.grpc, 1 << 16).await;
     let shown = [("content-type", "application/grpc"), ("authorization", "Bearer nonsense")];
     let answer = connection.ask("POST", "QueueService/Ack", &shown, bytes::Bytes::new()).await;
@@ -80,7 +80,7 @@ async fn a_refused_credential_is_none() {
 async fn an_audit_record_has_the_address_that_a_trusted_proxy_names() {
     let admin = token(1);
     let proxies = "[http]\ntrusted_proxies = [\"127.0.0.1\"]\n";
-    let guarded = Guarded::start_with(&file(&[record(&admin, &["*:all"])]), proxies).await;
+    let guarded = GuardedNode::start_with(&file(&[record(&admin, &["*:all"])]), proxies).await;
     let message = json!({"namespace": "a", "topic": "t", "sides": ["SIDE_ENQUEUE"]});
     let request = Request::call("/forebay.v1.AdminService/PauseTopic", &message)
         .with("Authorization", &format!("Bearer {}", admin.reveal()))

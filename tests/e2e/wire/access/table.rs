@@ -6,7 +6,7 @@ use forebay_types::Timestamp;
 use prost_reflect::DescriptorPool;
 use serde_json::json;
 
-use super::{Guarded, OWN, Outcome, bearer, file, record, token};
+use super::{GuardedNode, OWN, Outcome, bearer, file, record, token};
 use crate::wire::http1::Request;
 
 /// Needs of a request. Written here once more, so that a change of the program's list is noticed.
@@ -231,7 +231,7 @@ fn unauthenticated(what: &str, outcome: Outcome, expected: &str) -> String {
 #[tokio::test]
 async fn every_call_is_decided_for_every_credential() {
     let cast = Cast::new();
-    let guarded = Guarded::start(&file(&cast.tokens)).await;
+    let guarded = GuardedNode::start(&file(&cast.tokens)).await;
     let channel = guarded.node.channel();
     let pool = DescriptorPool::decode(FILE_DESCRIPTOR_SET).unwrap();
     let mut seen = 0;
@@ -268,7 +268,7 @@ async fn every_call_is_decided_for_every_credential() {
 #[tokio::test]
 async fn services_beside_the_queue_are_decided_too() {
     let cast = Cast::new();
-    let guarded = Guarded::start(&file(&cast.tokens)).await;
+    let guarded = GuardedNode::start(&file(&cast.tokens)).await;
     let ask = async |path: &str, shown: &[&str]| {
         guarded.grpc(guarded.node.channel(), path, "", shown).await.short()
     };
@@ -287,7 +287,7 @@ async fn services_beside_the_queue_are_decided_too() {
 #[tokio::test]
 async fn what_items_carry_is_for_those_with_inspect() {
     let cast = Cast::new();
-    let guarded = Guarded::start(&file(&cast.tokens)).await;
+    let guarded = GuardedNode::start(&file(&cast.tokens)).await;
     let call = async |path: &str, message: serde_json::Value, shown: &str| {
         let answer = Request::call(&format!("/forebay.v1.{path}"), &message).with("Authorization", shown);
         let answer = answer.send(&guarded.node.http).await;

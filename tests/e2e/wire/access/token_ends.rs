@@ -6,13 +6,13 @@ use forebay_access::Record;
 use forebay_types::{Clock as _, SystemClock, Timestamp};
 use tokio::time::Instant;
 
-use super::{Guarded, bearer, file, record, token};
+use super::{GuardedNode, bearer, file, record, token};
 use crate::wire::http1::Request as Http;
 
 const NAME: &str = "forebay_token_expiry_timestamp_seconds";
 
 /// Waits until the page of metrics has these lines of it, in any order.
-async fn becomes(guarded: &Guarded, admin: &str, expected: &[String]) {
+async fn becomes(guarded: &GuardedNode, admin: &str, expected: &[String]) {
     let begun = Instant::now();
     loop {
         let page = Http::get("/metrics").with("Authorization", admin).send(&guarded.node.http).await.text();
@@ -37,7 +37,7 @@ async fn the_first_end_of_each_namespace_is_shown() {
         Record { ends: ends(4_000), ..record(&team, &["team-*:all"]) },
         record(&admin, &["*:all"]),
     ];
-    let guarded = Guarded::start(&file(&kept)).await;
+    let guarded = GuardedNode::start(&file(&kept)).await;
     let line = |namespace: &str, value: String| format!("{NAME}{{namespace=\"{namespace}\"}} {value}");
     let (own, of_team) =
         (line("own", seconds(5_000).to_string()), line("team-*", seconds(4_000).to_string()));

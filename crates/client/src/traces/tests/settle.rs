@@ -10,7 +10,7 @@ use super::{Recorder, attribute, carried, is_below, links, operation, parent};
 use crate::{
     DequeueCall, Nack, NackAction, TraceConfig,
     testing::{Fake, Network, item},
-    traces::{Processed, process},
+    traces::{HandlerContext, process},
 };
 
 #[tokio::test(start_paused = true)]
@@ -48,7 +48,7 @@ async fn one_ack_after_several_handlers_links_to_each() {
     let receipts = |count: usize| items[..count].iter().map(|item| item.receipt.clone()).collect();
     client.ack_processed(receipts(300), &handled).await.unwrap();
     client.ack_processed(receipts(1), &handled[..1]).await.unwrap();
-    client.ack_processed(receipts(2), &[Processed::none(), handled[0].clone()]).await.unwrap();
+    client.ack_processed(receipts(2), &[HandlerContext::none(), handled[0].clone()]).await.unwrap();
     let (handlers, acks) = (recorder.of("process"), recorder.of("ack"));
     let names: Vec<_> = handlers.iter().map(parent).collect();
     assert_eq!(acks.iter().map(links).collect::<Vec<_>>(), [&names[..128], &[], &names[..1]]);

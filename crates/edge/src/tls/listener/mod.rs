@@ -28,7 +28,7 @@ const ACCEPTED_IN_A_ROW: u32 = 16;
 
 /// How connections of a port begin.
 #[derive(Clone)]
-pub struct Beginning {
+pub struct HandshakeConfig {
     /// Makes them secure. `None`: without TLS.
     pub tls: Option<Source>,
     /// They speak HTTP/2, and begin with its preface.
@@ -44,9 +44,9 @@ pub struct Listener {
     /// Its places, which those have too that have not begun.
     places: Arc<Places>,
     /// How they begin.
-    beginning: Beginning,
+    beginning: HandshakeConfig,
     /// Connections that have not begun.
-    begun: JoinSet<Option<Accepted>>,
+    begun: JoinSet<Option<AcceptedConnection>>,
     /// Runs while nothing is accepted.
     pause: Option<Pin<Box<Sleep>>>,
     /// Accepted since others had their turn.
@@ -54,7 +54,7 @@ pub struct Listener {
 }
 
 /// A connection.
-pub struct Accepted {
+pub struct AcceptedConnection {
     /// Its bytes.
     pub stream: Stream,
     /// The name of the other end.
@@ -67,12 +67,12 @@ pub struct Accepted {
 
 impl Listener {
     /// Accepts from a bound port.
-    pub fn new(tcp: TcpListener, places: Arc<Places>, beginning: Beginning) -> Self {
+    pub fn new(tcp: TcpListener, places: Arc<Places>, beginning: HandshakeConfig) -> Self {
         Self { tcp, places, beginning, begun: JoinSet::new(), pause: None, in_a_row: 0 }
     }
 
     /// The next connection.
-    pub fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<Accepted> {
+    pub fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<AcceptedConnection> {
         loop {
             while let Poll::Ready(Some(ended)) = self.begun.poll_join_next(context) {
                 if let Ok(Some(accepted)) = ended {
@@ -120,9 +120,9 @@ impl Listener {
 async fn begin(
     stream: TcpStream,
     client: SocketAddr,
-    beginning: Beginning,
+    beginning: HandshakeConfig,
     mut lifetime: Lifetime,
-) -> Option<Accepted> {
+) -> Option<AcceptedConnection> {
     let place = lifetime.place().clone();
     let secured = async {
         // A client that says nothing costs no handshake.
@@ -164,7 +164,12 @@ async fn begin(
 }
 
 /// A connection that is secured, if it is to be. From now on it must show a credential.
-fn accepted(stream: Stream, client: SocketAddr, mut lifetime: Lifetime, beginning: &Beginning) -> Accepted {
+fn accepted(
+    stream: Stream,
+    client: SocketAddr,
+    mut lifetime: Lifetime,
+    beginning: &HandshakeConfig,
+) -> AcceptedConnection {
     lifetime.begin(beginning.limit);
     let mut principal = Principal::Unknown;
     if let Some(chain) = stream.certificates() {
@@ -174,7 +179,7 @@ fn accepted(stream: Stream, client: SocketAddr, mut lifetime: Lifetime, beginnin
             lifetime.show(Box::pin(source.clone().until_refused(chain)));
         }
     }
-    Accepted { stream, principal, client, lifetime }
+    AcceptedConnection { stream, principal, client, lifetime }
 }
 
 /// Secures a connection. `None`: it failed.
@@ -196,7 +201,7 @@ async fn secure(
 }
 
 /// Nothing has come in time, or no handshake was done.
-fn late(beginning: &Beginning, client: SocketAddr, port: &'static str) {
+fn late(beginning: &HandshakeConfig, client: SocketAddr, port: &'static str) {
     let limit = beginning.limit;
     match beginning.tls {
         Some(_) => failure::count(port, failure::TIMEOUT),

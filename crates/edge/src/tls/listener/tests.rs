@@ -19,7 +19,7 @@ use crate::{
     connections::{HANDSHAKES_MAX, PlaceRules},
     tls::{
         ClientAuth, Live, ServerTlsFiles,
-        live::{Look, Watched as _},
+        live::{CertificateSource as _, Look},
         preface::PREFACE,
         server::ServerTls,
         testing::{NOW, client, connect, server_files},
@@ -32,7 +32,7 @@ struct Port {
     places: Arc<Places>,
     files: ServerTlsFiles,
     live: Arc<Live<ServerTls>>,
-    accepted: mpsc::UnboundedReceiver<Accepted>,
+    accepted: mpsc::UnboundedReceiver<AcceptedConnection>,
 }
 
 async fn port(folder: &Path, authority: &Authority, auth: ClientAuth, limit: Duration) -> Port {
@@ -44,7 +44,7 @@ async fn port(folder: &Path, authority: &Authority, auth: ClientAuth, limit: Dur
     let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let rules = PlaceRules { per_address: Some(500), ..PlaceRules::default() };
     let (address, places) = (tcp.local_addr().unwrap(), Places::new("grpc", 1_000, &rules));
-    let beginning = Beginning { tls: Some(source), http2: false, limit };
+    let beginning = HandshakeConfig { tls: Some(source), http2: false, limit };
     let mut listener = Listener::new(tcp, places.clone(), beginning);
     let (sender, accepted) = mpsc::unbounded_channel();
     tokio::spawn(async move {
@@ -109,7 +109,8 @@ async fn a_connection_ends_when_its_authority_is_taken_away() {
     // Another certificate of the port itself changes nothing for clients.
     authority.issue(&["localhost"]).write(folder.path(), "server");
     assert_eq!(port.live.look(NOW), Look::Renewed);
-    let end = |open: &mut Accepted| poll_fn(|context| open.lifetime.poll_end(context)).now_or_never();
+    let end =
+        |open: &mut AcceptedConnection| poll_fn(|context| open.lifetime.poll_end(context)).now_or_never();
     assert_eq!(end(&mut open), None);
 
     let other = Authority::new("another");
@@ -141,7 +142,7 @@ async fn a_connection_that_does_not_begin_is_closed_and_so_is_one_too_many() {
     let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let rules = PlaceRules { per_address: Some(2), ..PlaceRules::default() };
     let (address, places) = (tcp.local_addr().unwrap(), Places::new("peer", 2, &rules));
-    let beginning = Beginning { tls: None, http2: true, limit: Duration::from_secs(2) };
+    let beginning = HandshakeConfig { tls: None, http2: true, limit: Duration::from_secs(2) };
     let mut listener = Listener::new(tcp, places.clone(), beginning);
     let (sender, mut accepted) = mpsc::unbounded_channel();
     tokio::spawn(async move {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use forebay_types::{ItemId, Reason, Refusal, Seq, ShardId, Timestamp, Topic};
 
 use crate::{
-    api::{Enqueued, RememberedKey},
+    api::{EnqueueOutcome, RememberedKey},
     core::{
         Core,
         fates::Fate,
@@ -14,25 +14,25 @@ use crate::{
     },
     index::ShardIndex,
     planted::{Bug, on},
-    shard::work::{ItemKey, KeyHash, Remembered, RequestKey, ShardEnqueue, decode_remembered},
+    shard::work::{ItemKey, KeyHash, RememberedAnswers, RequestKey, ShardEnqueue, decode_remembered},
 };
 
 /// A key that is remembered under a hash, and counts still.
-struct Known {
+struct KnownKey {
     /// When it was stored, and whether its item was removed, or of another topic.
     key: RememberedKey,
     /// Where.
     shard: ShardId,
     /// The answer to repeat.
-    remembered: Remembered,
+    remembered: RememberedAnswers,
 }
 
-impl Known {
+impl KnownKey {
     /// The item that was stored under a dedupe key.
-    fn stored(&self) -> Option<Enqueued> {
+    fn stored(&self) -> Option<EnqueueOutcome> {
         let seq = *self.remembered.answers.last()?.as_ref().ok()?;
         let id = ItemId { shard: self.shard, seq };
-        Some(Enqueued { id, duplicate: true, first_at: Some(self.key.hit.at) })
+        Some(EnqueueOutcome { id, duplicate: true, first_at: Some(self.key.hit.at) })
     }
 
     /// Whether the release before stored it, which knows no topics of keys.
@@ -42,39 +42,39 @@ impl Known {
 }
 
 /// The keys that were found, by hash.
-struct AllKnown(HashMap<KeyHash, Vec<Known>>);
+struct KnownKeys(HashMap<KeyHash, Vec<KnownKey>>);
 
-impl AllKnown {
+impl KnownKeys {
     fn new(hits: Vec<FoundKey>, counts: impl Fn(Timestamp) -> bool) -> Self {
-        let mut all: HashMap<KeyHash, Vec<Known>> = HashMap::new();
+        let mut all: HashMap<KeyHash, Vec<KnownKey>> = HashMap::new();
         for FoundKey { shard, key } in hits.into_iter().filter(|found| counts(found.key.hit.at)) {
             if let Some(remembered) = decode_remembered(&key.hit.answer) {
-                all.entry(key.hit.hash).or_default().push(Known { key, shard, remembered });
+                all.entry(key.hit.hash).or_default().push(KnownKey { key, shard, remembered });
             }
         }
         Self(all)
     }
 
-    fn of(&self, hash: &KeyHash) -> impl Iterator<Item = &Known> {
+    fn of(&self, hash: &KeyHash) -> impl Iterator<Item = &KnownKey> {
         self.0.get(hash).into_iter().flatten()
     }
 
     /// The call that was stored under a request id. Of several the latest counts.
-    fn request(&self, request: &RequestKey) -> Option<&Known> {
+    fn request(&self, request: &RequestKey) -> Option<&KnownKey> {
         self.of(&request.hash).max_by_key(|known| known.key.hit.at)
     }
 
     /// The item that was stored under a key. What the release before stored counts if its item is of this
     /// topic. If it is gone nobody knows its topic: then it counts too, since nothing may be stored twice.
-    fn item(&self, topic: &Topic, key: &ItemKey) -> Option<Enqueued> {
-        let is_same = |known: &&Known| known.key.topic.as_ref().is_none_or(|of| of == topic);
+    fn item(&self, topic: &Topic, key: &ItemKey) -> Option<EnqueueOutcome> {
+        let is_same = |known: &&KnownKey| known.key.topic.as_ref().is_none_or(|of| of == topic);
         let shared = self.older(key).filter(is_same);
         let alike = self.of(&key.own).chain(shared).filter(|known| !known.key.is_removed);
         alike.max_by_key(|known| known.key.hit.at)?.stored()
     }
 
     /// The keys that the release before stored, for any topic.
-    fn older(&self, key: &ItemKey) -> impl Iterator<Item = &Known> {
+    fn older(&self, key: &ItemKey) -> impl Iterator<Item = &KnownKey> {
         self.of(&key.shared).filter(|known| known.is_older())
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn duplicates(core: &mut Core, part: ShardEnqueue, lookup: DedupeLook
     let now = core.slots.owned(index).map_or(now, |shard| shard.key_time(now));
     let window =
         core.settings.dedupe_window(core.policies.settings.dedupe_window(&part.namespace), &part.namespace);
-    let known = AllKnown::new(hits, |at| core.time.elapsed(at, now) < window);
+    let known = KnownKeys::new(hits, |at| core.time.elapsed(at, now) < window);
     if let Some(request) = &part.request
         && let Some(first) = known.request(request)
     {
@@ -131,8 +131,8 @@ pub(super) fn free(core: &mut Core, index: ShardIndex, part: &ShardEnqueue) {
 }
 
 /// Answers a call whose request id is known as it was answered the first time, if it is the same call.
-fn request_answered(calls: &mut PendingCalls, part: &ShardEnqueue, request: &RequestKey, first: &Known) {
-    let Known { remembered: Remembered { answers, of }, shard, .. } = first;
+fn request_answered(calls: &mut PendingCalls, part: &ShardEnqueue, request: &RequestKey, first: &KnownKey) {
+    let KnownKey { remembered: RememberedAnswers { answers, of }, shard, .. } = first;
     let is_other = of.zip(request.content).is_some_and(|(first, this)| first != this);
     if answers.len() != part.items.len() || is_other && !on(Bug::RequestContentIgnored) {
         for item in &part.items {
@@ -141,7 +141,7 @@ fn request_answered(calls: &mut PendingCalls, part: &ShardEnqueue, request: &Req
         return;
     }
     for (item, answer) in part.items.iter().zip(answers) {
-        let stored = |seq: &Seq| Enqueued::new(ItemId { shard: *shard, seq: *seq });
+        let stored = |seq: &Seq| EnqueueOutcome::new(ItemId { shard: *shard, seq: *seq });
         calls.enqueue_done(part.call, item.index, answer.as_ref().map(stored).map_err(Refusal::clone));
     }
 }
@@ -163,11 +163,11 @@ mod tests {
     const KEY: ItemKey = ItemKey { own: [1; 16], shared: [2; 16], is_shared_taken: false };
 
     /// A key of the release before, of an item that is in a topic still, or of one that is gone.
-    fn older(topic: Option<&str>) -> AllKnown {
+    fn older(topic: Option<&str>) -> KnownKeys {
         let answer = encode_remembered(std::iter::once(Ok(Seq(7))), None);
         let hit = DedupeHit { hash: KEY.shared, at: Timestamp::from_micros(1), answer };
         let key = RememberedKey { hit, topic: topic.map(Topic::from), is_removed: false };
-        AllKnown::new(vec![FoundKey { shard: ShardId(1), key }], |_| true)
+        KnownKeys::new(vec![FoundKey { shard: ShardId(1), key }], |_| true)
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::{
     api::{KeyQuestion, RememberedKey},
     core::{
         Core,
-        lookups::{Asked, DedupeLookup, FoundKey, Question},
+        lookups::{DedupeLookup, FoundKey, LookupTarget, Question},
         slot::Slot,
     },
     index::ShardIndex,
@@ -108,11 +108,11 @@ fn ask(core: &mut Core, part: ShardEnqueue, mut lookup: DedupeLookup) {
     };
     let events = reads.events.clone();
     match &whom {
-        Asked::Here { shard, .. } => {
+        LookupTarget::Here { shard, .. } => {
             let Some(there) = &core.slots[*shard].holding else { return refuse(core, home, part) };
             there.reads.reporting_to(events).dedupe(read, there.shard.generations(), keys);
         }
-        Asked::Elsewhere { shard, address } => {
+        LookupTarget::Elsewhere { shard, address } => {
             let homes = core.homes.current().to_vec();
             let question = KeyQuestion { shard: *shard, homes, keys };
             core.launcher.find_keys(events, read, address.clone(), question);
@@ -148,7 +148,7 @@ pub(crate) fn looked_up(
 ) {
     let at = core.time.monotonic();
     let Some((part, mut lookup)) = end(core, home, read) else { return };
-    let Some(Asked::Here { shard, term: asked_term }) = lookup.asked else {
+    let Some(LookupTarget::Here { shard, term: asked_term }) = lookup.asked else {
         return broken("a shard that was read was asked");
     };
     let Slot { id, term, holding, health, .. } = &mut core.slots[shard];
@@ -169,7 +169,7 @@ pub(crate) fn looked_up(
 /// Another node said what its shard remembers, or can't say.
 pub(crate) fn told(core: &mut Core, home: ShardIndex, read: u64, hits: Option<Vec<RememberedKey>>) {
     let Some((part, mut lookup)) = end(core, home, read) else { return };
-    let Some(Asked::Elsewhere { shard, address }) = lookup.asked.take() else {
+    let Some(LookupTarget::Elsewhere { shard, address }) = lookup.asked.take() else {
         return broken("a node that answers was asked");
     };
     let Some(hits) = hits else {

@@ -12,7 +12,7 @@ use crate::{
     api::RETRY_AFTER,
     core::{
         Core,
-        lookups::{Asked, Question},
+        lookups::{LookupTarget, Question},
         slot::Slot,
     },
     index::ShardIndex,
@@ -51,7 +51,7 @@ pub(super) fn plan(core: &mut Core, home: ShardIndex, part: &ShardEnqueue) -> Lo
         match slot.owned() {
             Some(shard) if shard.is_recording_topology() => return LookupPlan::Wait,
             Some(_) => {
-                let whom = Asked::Here { shard: earlier, term: slot.term };
+                let whom = LookupTarget::Here { shard: earlier, term: slot.term };
                 to_ask.push_back(Question { whom, keys: all.clone() });
             }
             None if on(Bug::EarlierHomesElsewhereForgotten) => {}
@@ -63,7 +63,7 @@ pub(super) fn plan(core: &mut Core, home: ShardIndex, part: &ShardEnqueue) -> Lo
             None => {
                 // A node answers no question of more keys than a call may have members.
                 to_ask.extend(all.chunks(core.settings.limits.members).map(|keys| {
-                    let whom = Asked::Elsewhere { shard: id, address: slot.owner.clone() };
+                    let whom = LookupTarget::Elsewhere { shard: id, address: slot.owner.clone() };
                     Question { whom, keys: keys.to_vec() }
                 }));
             }
@@ -73,7 +73,8 @@ pub(super) fn plan(core: &mut Core, home: ShardIndex, part: &ShardEnqueue) -> Lo
         true => all,
         false => part.hashes(false),
     };
-    to_ask.push_back(Question { whom: Asked::Here { shard: home, term: core.slots[home].term }, keys });
+    to_ask
+        .push_back(Question { whom: LookupTarget::Here { shard: home, term: core.slots[home].term }, keys });
     LookupPlan::Ask(to_ask)
 }
 

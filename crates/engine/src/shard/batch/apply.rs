@@ -12,11 +12,11 @@ use crate::{
     shard::{
         OwnedShard,
         commit::in_flight::{
-            OperationEffect, Planned, PlannedPage, PlannedSettle, SettleEffect, StoredItem, UpdatedItem,
+            OperationEffect, PlannedAction, PlannedPage, PlannedSettle, SettleEffect, StoredItem, UpdatedItem,
         },
         contents::topics::{rates::Flow, table::NamedTopic},
         intake::dedupe::keys::Duplicate,
-        upkeep::operation::verbs::Operated,
+        upkeep::operation::verbs::PageOutcome,
         work::{AdmittedItem, ReadyItem},
     },
 };
@@ -29,7 +29,7 @@ pub(crate) const TIMEOUT_GRACE_MIN: Duration = Duration::from_secs(1);
 const OUTAGE_MIN: Duration = Duration::from_secs(1);
 
 /// The results of a committed batch, for the callers that wait for it.
-pub(crate) struct Committed {
+pub(crate) struct CommittedBatch {
     /// The epoch in which the shard is owned.
     pub epoch: u64,
     /// The number of its batch.
@@ -43,7 +43,7 @@ pub(crate) struct Committed {
     /// Topics that memory forgot.
     pub dropped: Vec<NamedTopic>,
     /// The work that it did, in the order in which it is answered.
-    pub done: Vec<Planned>,
+    pub done: Vec<PlannedAction>,
     /// The flows of its topics.
     pub flows: Vec<(TopicName, Flow)>,
     /// How many items the expiry sweep deleted, by namespace.
@@ -51,7 +51,7 @@ pub(crate) struct Committed {
     /// Dead letters that were kept for long enough.
     pub dead_letters_deleted: u64,
     /// The result of an operation's page.
-    pub operated: Option<Operated>,
+    pub operated: Option<PageOutcome>,
     /// Topics whose windows were read on.
     pub fetched: Vec<TopicName>,
     /// Items that waited for a key which the batch stored.
@@ -63,7 +63,7 @@ pub(crate) struct Committed {
 impl OwnedShard {
     /// The batch in flight is committed, after so long. `last` is its number, or that of the empty batch that
     /// confirmed it.
-    pub fn committed(&mut self, last: u64, at: Monotonic, took: Duration) -> Option<Committed> {
+    pub fn committed(&mut self, last: u64, at: Monotonic, took: Duration) -> Option<CommittedBatch> {
         let mut batch = self.commit.in_flight.take()?;
         self.tenure.committed(&batch, last, took);
         self.recovered(at);
@@ -107,7 +107,7 @@ impl OwnedShard {
         self.evict();
         let fetched = self.apply_prefetches();
         self.debug_check();
-        Some(Committed {
+        Some(CommittedBatch {
             epoch: self.tenure.epoch,
             number: batch.number,
             rows: batch.rows,
@@ -154,9 +154,9 @@ impl OwnedShard {
     }
 
     /// Applies one thing that the batch did, but for ends of deliveries.
-    fn apply(&mut self, planned: &Planned, duplicates: &mut Vec<Duplicate>) {
+    fn apply(&mut self, planned: &PlannedAction, duplicates: &mut Vec<Duplicate>) {
         match planned {
-            Planned::Enqueue { part, results } => {
+            PlannedAction::Enqueue { part, results } => {
                 for (item, result) in part.items.iter().zip(results) {
                     let Ok(stored) = result else { continue };
                     self.stored(item, stored);
@@ -166,14 +166,14 @@ impl OwnedShard {
                 }
                 self.free(part);
             }
-            Planned::Lease { part, .. } => {
+            PlannedAction::Lease { part, .. } => {
                 for reserved in &part.items {
                     self.clear_reservation(reserved.topic, reserved.key.seq, reserved.item.bytes);
                     self.invalidate(reserved.topic, reserved.key.seq);
                     self.contents.topics.mark_changed(reserved.topic);
                 }
             }
-            Planned::Restore(reserved) => {
+            PlannedAction::Restore(reserved) => {
                 let (topic, key) = (reserved.topic, reserved.key);
                 self.end_restore(topic);
                 self.invalidate(topic, key.seq);
@@ -181,21 +181,21 @@ impl OwnedShard {
                 self.contents.topics.with_window(topic, |window| window.add(key, item));
             }
             // Handed off items were never in a window, and ends are applied before.
-            Planned::HandOff { .. } | Planned::Settle(_) | Planned::MoveLease(_) => {}
-            Planned::Order(order) => {
+            PlannedAction::HandOff { .. } | PlannedAction::Settle(_) | PlannedAction::MoveLease(_) => {}
+            PlannedAction::Order(order) => {
                 if let Ok(row) = &order.result {
                     self.upkeep.operations.put(row.clone());
                 }
             }
             // See `apply_changes`.
-            Planned::Change(_) => {}
+            PlannedAction::Change(_) => {}
         }
     }
 
     /// Applies changes of items in memory.
-    fn apply_changes(&mut self, done: &mut [Planned]) {
+    fn apply_changes(&mut self, done: &mut [PlannedAction]) {
         for planned in done {
-            if let Planned::Change(change) = planned
+            if let PlannedAction::Change(change) = planned
                 && let Some(effect) = change.effect.take()
             {
                 self.apply_effect(effect);
@@ -204,16 +204,16 @@ impl OwnedShard {
     }
 
     /// A delivery ends, or moves to another lease row.
-    fn end_delivery(&mut self, planned: &Planned) {
+    fn end_delivery(&mut self, planned: &PlannedAction) {
         match planned {
-            Planned::Settle(settle) => self.settled(settle),
-            Planned::MoveLease(seq) => self.close_delivery(*seq),
-            Planned::Enqueue { .. }
-            | Planned::Lease { .. }
-            | Planned::HandOff { .. }
-            | Planned::Restore(_)
-            | Planned::Order(_)
-            | Planned::Change(_) => {}
+            PlannedAction::Settle(settle) => self.settled(settle),
+            PlannedAction::MoveLease(seq) => self.close_delivery(*seq),
+            PlannedAction::Enqueue { .. }
+            | PlannedAction::Lease { .. }
+            | PlannedAction::HandOff { .. }
+            | PlannedAction::Restore(_)
+            | PlannedAction::Order(_)
+            | PlannedAction::Change(_) => {}
         }
     }
 

@@ -7,7 +7,7 @@ use forebay_types::{Namespace, Seq, Timestamp, TopicId, TopicName, TopicSettings
 use rand::rngs::StdRng;
 
 use crate::{
-    api::{Changed, SettingsTable},
+    api::{ChangeResult, SettingsTable},
     clock::Moment,
     planted::{Bug, on},
     shard::{
@@ -15,8 +15,8 @@ use crate::{
         commit::{
             disk_room::Need,
             in_flight::{
-                Claims, EarliestAdded, ForgottenChange, InFlight, Planned, PlannedOperation, PlannedPage,
-                RemovedDormant,
+                Claims, EarliestRows, ForgottenChange, InFlight, PlannedAction, PlannedOperation,
+                PlannedPage, RemovedDormant,
             },
             row_costs::{Prices, RowCounts, RowKind},
         },
@@ -39,7 +39,7 @@ pub(super) struct BatchBuilder<'a> {
     /// The rows.
     pub batch: Batch,
     /// The work that the batch does, in order.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedAction>,
     /// The sweep's page in it.
     pub page: Option<PlannedPage>,
     /// The operation's page in it.
@@ -77,7 +77,7 @@ pub(super) struct BatchBuilder<'a> {
     /// Polls whose at-most-once items have all expired.
     pub nothing_consumed: Vec<u64>,
     /// Changes of items that can't be made, or shall not.
-    pub not_changed: Vec<(ChangeRequest, Changed)>,
+    pub not_changed: Vec<(ChangeRequest, ChangeResult)>,
     /// Topics that memory forgets.
     pub dropped: Vec<TopicId>,
     /// Changes with them to the counts of forgotten topics.
@@ -89,7 +89,7 @@ pub(super) struct BatchBuilder<'a> {
     /// Positions of each lease row that are closed.
     closing: BTreeMap<u64, Vec<usize>>,
     /// The earliest rows that it adds to the sweeps' tables.
-    pub added: EarliestAdded,
+    pub added: EarliestRows,
     /// Dead letters of dormant topics that it deletes.
     dormant_losses: BTreeMap<TopicId, i64>,
     /// Dead letters among them that are not items again. Their topics are forgotten, so their namespaces
@@ -98,7 +98,7 @@ pub(super) struct BatchBuilder<'a> {
 }
 
 /// The result of building.
-pub(crate) struct Built {
+pub(crate) struct BuiltBatch {
     /// The batch, if anything waited.
     pub batch: Option<Batch>,
     /// It must not be cut: see [`InFlight::is_atomic`].
@@ -110,12 +110,12 @@ pub(crate) struct Built {
     /// Polls that were to take at-most-once items, all of which have expired: there is nothing to wait for.
     pub nothing_consumed: Vec<u64>,
     /// Changes of items that can't be made, or shall not, and what is told.
-    pub not_changed: Vec<(ChangeRequest, Changed)>,
+    pub not_changed: Vec<(ChangeRequest, ChangeResult)>,
     /// Polls that wait no more: they get something of this batch.
     pub handed_off: BTreeSet<u64>,
 }
 
-impl Built {
+impl BuiltBatch {
     /// There is nothing to commit.
     pub fn nothing() -> Self {
         let (stale, nothing_consumed, not_changed) = (Vec::new(), Vec::new(), Vec::new());
@@ -166,7 +166,7 @@ impl<'a> BatchBuilder<'a> {
             deltas: BTreeMap::new(),
             tallies: BTreeMap::new(),
             closing: BTreeMap::new(),
-            added: EarliestAdded::nothing(),
+            added: EarliestRows::nothing(),
             dormant_losses: BTreeMap::new(),
             removed_dormant: RemovedDormant::new(),
             shard,
@@ -311,20 +311,20 @@ impl<'a> BatchBuilder<'a> {
     }
 
     /// Puts the batch in flight, if it has anything to do.
-    pub fn finish(self, handed_off: BTreeSet<u64>) -> Built {
+    pub fn finish(self, handed_off: BTreeSet<u64>) -> BuiltBatch {
         if self.rows == 0 && self.page.is_none() {
             let Self { stale, nothing_consumed, not_changed, .. } = self;
-            return Built { stale, nothing_consumed, not_changed, handed_off, ..Built::nothing() };
+            return BuiltBatch { stale, nothing_consumed, not_changed, handed_off, ..BuiltBatch::nothing() };
         }
         self.into_batch(handed_off)
     }
 
     /// The batch that does nothing but pass the fence.
-    pub fn finish_probe(self) -> Built {
+    pub fn finish_probe(self) -> BuiltBatch {
         self.into_batch(BTreeSet::new())
     }
 
-    fn into_batch(mut self, handed_off: BTreeSet<u64>) -> Built {
+    fn into_batch(mut self, handed_off: BTreeSet<u64>) -> BuiltBatch {
         for (id, positions) in &self.closing {
             self.batch.lease_changes.extend(self.shard.contents.leases.after_closing(*id, positions));
         }
@@ -377,7 +377,7 @@ impl<'a> BatchBuilder<'a> {
         self.shard.commit.in_flight = Some(in_flight);
         self.shard.commit.stalled_since.get_or_insert(self.moment.at);
         let (batch, stale, nothing_consumed) = (Some(self.batch), self.stale, self.nothing_consumed);
-        Built { batch, atomic, rows, stale, nothing_consumed, not_changed: self.not_changed, handed_off }
+        BuiltBatch { batch, atomic, rows, stale, nothing_consumed, not_changed: self.not_changed, handed_off }
     }
 
     /// Moves the checkpoints of sweeps with the page, or back to a row that is added below them. Returns

@@ -9,7 +9,7 @@ use crate::{
     planted::{Bug, on},
     shard::{
         commit::{
-            in_flight::{OperationEffect, Planned, PlannedChange},
+            in_flight::{OperationEffect, PlannedAction, PlannedChange},
             row_costs::RowKind,
         },
         work::{ChangeRequest, FoundItem, OperationItem, Place, SettleKind, SettleRequest},
@@ -100,7 +100,7 @@ fn cancel(builder: &mut BatchBuilder<'_>, request: ChangeRequest, found: &FoundI
             Some(operation::take_out(builder, item, is_scheduled))
         }
     };
-    builder.planned.push(Planned::Change(Box::new(PlannedChange { request, state, effect })));
+    builder.planned.push(PlannedAction::Change(Box::new(PlannedChange { request, state, effect })));
 }
 
 /// Where an item is in its life.

@@ -12,7 +12,7 @@ use crate::{
         OwnedShard,
         commit::{
             disk_room::Need,
-            in_flight::{Planned, StoredItem},
+            in_flight::{PlannedAction, StoredItem},
             row_costs::{Prices, RowKind},
         },
         contents::topics::table::TopicTable,
@@ -172,7 +172,7 @@ fn add(builder: &mut BatchBuilder<'_>, mut part: ShardEnqueue, topics_of: Topics
     results.sort_unstable_by_key(|(index, _)| *index);
     let results: Vec<_> = results.into_iter().map(|(_, result)| result).collect();
     remember(builder, &part, &results);
-    builder.planned.push(Planned::Enqueue { part, results });
+    builder.planned.push(PlannedAction::Enqueue { part, results });
 }
 
 /// The positions of a call's items by delivery order: items that are delivered together then lie together in

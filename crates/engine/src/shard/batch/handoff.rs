@@ -19,7 +19,7 @@ use crate::{
     invariant::broken,
     planted::{Bug, on},
     shard::{
-        commit::in_flight::{OperationEffect, Planned, SettleEffect},
+        commit::in_flight::{OperationEffect, PlannedAction, SettleEffect},
         work::{ReservedItem, WaitingPoll, WaitingPolls},
     },
 };
@@ -64,7 +64,7 @@ pub(super) fn add_handoffs(builder: &mut BatchBuilder<'_>, mut waiting: WaitingP
 fn candidates(builder: &BatchBuilder<'_>, waiting: &WaitingPolls) -> BTreeMap<TopicName, Vec<Candidate>> {
     let mut candidates: BTreeMap<TopicName, Vec<Candidate>> = BTreeMap::new();
     for (number, planned) in builder.planned.iter().enumerate() {
-        let Planned::Enqueue { part, results } = planned else { continue };
+        let PlannedAction::Enqueue { part, results } = planned else { continue };
         for (index, (item, result)) in part.items.iter().zip(results).enumerate() {
             let Ok(stored) = result else { continue };
             if stored.state == State::Ready && item.attributes.policy == DeliveryPolicy::AtLeastOnce {
@@ -91,7 +91,7 @@ fn hand_off(
     while part.items.len() < max_items
         && let Some(&Candidate { key, topic, planned, index }) = candidates.peek()
     {
-        let Planned::Enqueue { part: from, results } = &mut builder.planned[planned] else {
+        let PlannedAction::Enqueue { part: from, results } = &mut builder.planned[planned] else {
             broken("a candidate is a new item");
             break;
         };
@@ -109,7 +109,7 @@ fn hand_off(
         candidates.next();
     }
     let leased = part.items.iter().map(|reserved| lease::begin(builder, &part, reserved)).collect();
-    builder.planned.push(Planned::HandOff { part, leased });
+    builder.planned.push(PlannedAction::HandOff { part, leased });
 }
 
 /// Whether the batch makes other items of a topic ready, which may be better.
@@ -117,11 +117,11 @@ fn readies_other_items(builder: &BatchBuilder<'_>, topic: TopicId) -> bool {
     let due = builder.page.as_ref().filter(|planned| planned.page.sweep == Sweep::Due);
     due.is_some_and(|planned| planned.page.rows.iter().any(|row| row.topic == topic))
         || builder.planned.iter().any(|planned| match planned {
-            Planned::Settle(settle) => {
+            PlannedAction::Settle(settle) => {
                 settle.lease.topic == topic && matches!(settle.effect, SettleEffect::Ready(..))
             }
-            Planned::Restore(reserved) => reserved.topic == topic,
-            Planned::Change(change) => match &change.effect {
+            PlannedAction::Restore(reserved) => reserved.topic == topic,
+            PlannedAction::Change(change) => match &change.effect {
                 Some(OperationEffect::Updated(updated)) => updated.topic == topic && updated.ready.is_some(),
                 _ => false,
             },

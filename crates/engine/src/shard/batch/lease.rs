@@ -10,7 +10,7 @@ use crate::{
     shard::{
         commit::{
             disk_room::Need,
-            in_flight::{Leased, Planned},
+            in_flight::{LeaseOutcome, PlannedAction},
             row_costs::RowKind,
         },
         work::{ReservedItem, Restore, ShardLease, Turn},
@@ -32,20 +32,25 @@ pub(super) fn add_leases(builder: &mut BatchBuilder<'_>, most: usize) {
         let fits = |part: &ShardLease| long || part.items.len() * price <= room;
         let Some(Turn { work: part, .. }) = builder.shard.intake.leasing.pop(fits) else { break };
         first = false;
-        let leased: Vec<Leased> = part.items.iter().map(|reserved| begin(builder, &part, reserved)).collect();
-        if part.has_at_most_once() && !leased.iter().any(|leased| matches!(leased, Leased::Consumed)) {
+        let leased: Vec<LeaseOutcome> =
+            part.items.iter().map(|reserved| begin(builder, &part, reserved)).collect();
+        if part.has_at_most_once() && !leased.iter().any(|leased| matches!(leased, LeaseOutcome::Consumed)) {
             builder.nothing_consumed.push(part.poll);
         }
         builder.rows += part.items.len();
-        builder.planned.push(Planned::Lease { part, leased });
+        builder.planned.push(PlannedAction::Lease { part, leased });
     }
 }
 
 /// Begins one delivery.
-pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved: &ReservedItem) -> Leased {
+pub(super) fn begin(
+    builder: &mut BatchBuilder<'_>,
+    part: &ShardLease,
+    reserved: &ReservedItem,
+) -> LeaseOutcome {
     let (now, item) = (builder.moment.now, &reserved.item);
     if item.is_expired(now) {
-        return Leased::Expired;
+        return LeaseOutcome::Expired;
     }
     let attributes = &item.attributes;
     builder.claims.insert(reserved.key.seq);
@@ -53,7 +58,7 @@ pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved:
         builder.delete(reserved.topic, reserved.key.seq, attributes.expires_at);
         builder.tally(reserved.topic).consumed += 1;
         builder.note(RowKind::Deletion, 1);
-        return Leased::Consumed;
+        return LeaseOutcome::Consumed;
     }
     builder.note(RowKind::Lease, 1);
     let lease = part.lease.unwrap_or(attributes.lease());
@@ -71,7 +76,7 @@ pub(super) fn begin(builder: &mut BatchBuilder<'_>, part: &ShardLease, reserved:
         consumer: part.consumer.clone(),
         began: builder.batch.number,
     });
-    Leased::Lease { delivery, nonce, deadline }
+    LeaseOutcome::Lease { delivery, nonce, deadline }
 }
 
 /// Adds at-most-once items that nobody received, until the batch costs so much: they are inserted again.
@@ -100,7 +105,7 @@ pub(super) fn add_restores(builder: &mut BatchBuilder<'_>, most: usize) {
         builder.tally(reserved.topic).consumed -= 1;
         builder.spend(RowKind::Item, 1);
         builder.note_bytes(reserved.item.bytes as usize);
-        builder.planned.push(Planned::Restore(Box::new(reserved)));
+        builder.planned.push(PlannedAction::Restore(Box::new(reserved)));
     }
 }
 
@@ -119,7 +124,7 @@ pub(super) fn compact(builder: &mut BatchBuilder<'_>) {
             continue;
         };
         builder.close(position);
-        builder.planned.push(Planned::MoveLease(lease.seq));
+        builder.planned.push(PlannedAction::MoveLease(lease.seq));
         builder.batch.leases.push(lease);
         builder.spend(RowKind::Extension, 1);
     }

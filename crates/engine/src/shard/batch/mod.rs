@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 
 use rand::rngs::StdRng;
 
-pub(crate) use self::builder::Built;
+pub(crate) use self::builder::BuiltBatch;
 use self::{
     builder::BatchBuilder,
     shares::{Class, Shares},
@@ -53,7 +53,7 @@ pub(crate) struct BuildContext<'a> {
 impl OwnedShard {
     /// Builds the next batch, if anything waits: each class of work has its share, and inside a class the
     /// tenants take turns. No batch is in flight.
-    pub fn build(&mut self, context: BuildContext<'_>) -> Built {
+    pub fn build(&mut self, context: BuildContext<'_>) -> BuiltBatch {
         debug_assert!(self.commit.in_flight.is_none(), "one batch is in flight at a time");
         let BuildContext { moment, rng, topics_of, topics_left, waiting, set } = context;
         let moment = self.tenure.time.moment(moment);
@@ -61,7 +61,7 @@ impl OwnedShard {
         self.note_numbers();
         let Some(allowed) = self.commit.disk.allowed(moment.at) else {
             self.commit.disk.set_barren(moment.at);
-            return Built::nothing();
+            return BuiltBatch::nothing();
         };
         let mut builder = BatchBuilder::new(self, moment, allowed, rng, topics_left, set);
         if std::mem::take(&mut builder.shard.commit.probe) {

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The result for one item.
-enum Done {
+enum ItemOutcome {
     /// It was changed.
     Changed,
     /// It does not fit any more.
@@ -161,11 +161,11 @@ impl Step<'_> {
             self.progress.matched += 1;
             let before = builder.rows;
             let done = match part.parked.contains(&item.key.seq) || !is_known {
-                true => Done::Failed,
+                true => ItemOutcome::Failed,
                 false => self.change(builder, item),
             };
             match done {
-                Done::Changed => {
+                ItemOutcome::Changed => {
                     if self.removes() {
                         builder.free_key(item.key.seq, item.attributes.enqueued_at);
                     }
@@ -174,9 +174,9 @@ impl Step<'_> {
                     // The end of a delivery is counted there.
                     builder.spend(RowKind::Change, 1 - (builder.rows - before));
                 }
-                Done::Skipped => self.progress.skipped += 1,
-                Done::Failed => self.progress.failed += 1,
-                Done::Ends(failure) => {
+                ItemOutcome::Skipped => self.progress.skipped += 1,
+                ItemOutcome::Failed => self.progress.failed += 1,
+                ItemOutcome::Ends(failure) => {
                     self.progress.failure = Some(failure);
                     self.progress.scanned -= 1;
                     self.progress.matched -= 1;
@@ -194,14 +194,14 @@ impl Step<'_> {
         item.key.seq > self.progress.as_of || is_met && !on(Bug::OperationUpdatesTwice)
     }
 
-    fn change(&mut self, builder: &mut BatchBuilder<'_>, item: &OperationItem) -> Done {
+    fn change(&mut self, builder: &mut BatchBuilder<'_>, item: &OperationItem) -> ItemOutcome {
         let seq = item.key.seq;
         let shard = &builder.shard;
         if builder.claims.contains(seq)
             || shard.upkeep.operations.is_invalidated(seq)
             || shard.contents.reserved.contains(&seq)
         {
-            return Done::Skipped;
+            return ItemOutcome::Skipped;
         }
         match (self.spec.kind, &item.place) {
             (OperationKind::Purge | OperationKind::Cancel, Place::Scheduled) => {
@@ -210,7 +210,7 @@ impl Step<'_> {
             (OperationKind::Purge | OperationKind::Cancel, Place::Ready) => {
                 match shard.contents.leases.get(seq).map(LeaseEntry::delivery) {
                     None => self.purge(builder, item, false),
-                    Some(_) if !self.takes_leased() => Done::Skipped,
+                    Some(_) if !self.takes_leased() => ItemOutcome::Skipped,
                     Some(_) if self.is_lease_spared() => self.purge(builder, item, false),
                     Some(delivery) => end_lease(builder, item, delivery, SettleKind::Purge),
                 }
@@ -224,16 +224,18 @@ impl Step<'_> {
                 builder.batch.dead_letter_purges.push(seq);
                 builder.remove_dead_letter(item.topic, &self.spec.namespace.as_str().into());
                 self.effects.push(OperationEffect::DeadLetterGone(seq));
-                Done::Changed
+                ItemOutcome::Changed
             }
-            (OperationKind::Redrive, Place::Dead { .. }) if self.is_redriven_enough(item) => Done::Skipped,
+            (OperationKind::Redrive, Place::Dead { .. }) if self.is_redriven_enough(item) => {
+                ItemOutcome::Skipped
+            }
             (OperationKind::Redrive, Place::Dead { packed, .. }) => match self.redrive(builder, item, packed)
             {
-                Ok(()) => Done::Changed,
+                Ok(()) => ItemOutcome::Changed,
                 // Nor can it be made for the next one.
-                Err(_) => Done::Ends(OperationFailure::Target),
+                Err(_) => ItemOutcome::Ends(OperationFailure::Target),
             },
-            _ => Done::Skipped,
+            _ => ItemOutcome::Skipped,
         }
     }
 
@@ -256,22 +258,27 @@ impl Step<'_> {
     }
 
     /// An item that waits is removed.
-    fn purge(&mut self, builder: &mut BatchBuilder<'_>, item: &OperationItem, is_scheduled: bool) -> Done {
+    fn purge(
+        &mut self,
+        builder: &mut BatchBuilder<'_>,
+        item: &OperationItem,
+        is_scheduled: bool,
+    ) -> ItemOutcome {
         builder.batch.purges.push(item.key.seq);
         self.effects.push(take_out(builder, item, is_scheduled));
-        Done::Changed
+        ItemOutcome::Changed
     }
 
     /// An item that waits gets other values, unless it is leased, has expired, or would never be due.
-    fn update(&mut self, builder: &mut BatchBuilder<'_>, item: &OperationItem) -> Done {
+    fn update(&mut self, builder: &mut BatchBuilder<'_>, item: &OperationItem) -> ItemOutcome {
         let now = builder.moment.now;
         if builder.shard.is_leased(item.key.seq) || item.attributes.is_expired(now) {
-            return Done::Skipped;
+            return ItemOutcome::Skipped;
         }
-        let Ok(target) = update::target(item, &self.wanted, now) else { return Done::Skipped };
+        let Ok(target) = update::target(item, &self.wanted, now) else { return ItemOutcome::Skipped };
         let mark = Some(self.spec.id.mark());
         self.effects.push(update::write(builder, item, &self.wanted, &target, mark));
-        Done::Changed
+        ItemOutcome::Changed
     }
 
     fn is_redriven_enough(&self, item: &OperationItem) -> bool {
@@ -331,16 +338,21 @@ pub(super) fn take_out(
 }
 
 /// A delivery ends, if it is still the one that was seen.
-fn end_lease(builder: &mut BatchBuilder<'_>, item: &OperationItem, delivery: u32, kind: SettleKind) -> Done {
+fn end_lease(
+    builder: &mut BatchBuilder<'_>,
+    item: &OperationItem,
+    delivery: u32,
+    kind: SettleKind,
+) -> ItemOutcome {
     let seq = item.key.seq;
     let Some(lease) = builder.shard.contents.leases.get(seq).filter(|lease| lease.delivery() == delivery)
     else {
-        return Done::Skipped;
+        return ItemOutcome::Skipped;
     };
     let (topic, nonce) = (lease.topic, lease.nonce);
     let item = ItemId { shard: builder.shard.id, seq };
     let namespace = builder.shard.namespace_of(topic);
     let receipt = Receipt { item, delivery, nonce };
     settle::add(builder, SettleRequest { namespace, receipt, kind, slot: None });
-    Done::Changed
+    ItemOutcome::Changed
 }

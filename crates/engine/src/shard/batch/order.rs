@@ -13,7 +13,7 @@ use crate::{
     shard::{
         commit::{
             disk_room::Need,
-            in_flight::{Planned, PlannedOrder},
+            in_flight::{PlannedAction, PlannedOrder},
             row_costs::RowKind,
         },
         contents::topics::figures::TopicTotals,
@@ -46,7 +46,7 @@ pub(super) fn add_orders(builder: &mut BatchBuilder<'_>) {
             write(builder, row.clone());
         }
         builder.spend(RowKind::Other, 1);
-        builder.planned.push(Planned::Order(Box::new(PlannedOrder { request, result })));
+        builder.planned.push(PlannedAction::Order(Box::new(PlannedOrder { request, result })));
     }
 }
 

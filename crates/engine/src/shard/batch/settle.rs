@@ -17,7 +17,7 @@ use crate::{
     shard::{
         commit::{
             disk_room::Need,
-            in_flight::{Planned, PlannedSettle, SettleEffect},
+            in_flight::{PlannedAction, PlannedSettle, SettleEffect},
             row_costs::RowKind,
         },
         work::{DeliveryEnd, ReadyItem, SettleKind, SettleRequest, Turn},
@@ -176,7 +176,7 @@ pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
     };
     builder.spend(row_kind(&effect), 1);
     tally(builder.tally(lease.topic), &request.kind, &effect);
-    builder.planned.push(Planned::Settle(Box::new(PlannedSettle {
+    builder.planned.push(PlannedAction::Settle(Box::new(PlannedSettle {
         request,
         repeats: Vec::new(),
         lease,

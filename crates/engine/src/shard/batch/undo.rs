@@ -12,7 +12,7 @@ use crate::{
         commit::{
             disk_room::{Need, disk_full},
             in_flight::{
-                InFlight, OperationEffect, Planned, PlannedChange, PlannedOperation, PlannedPage,
+                InFlight, OperationEffect, PlannedAction, PlannedChange, PlannedOperation, PlannedPage,
                 PlannedSettle,
             },
         },
@@ -26,11 +26,11 @@ const UPKEEP_PAUSE: Duration = Duration::from_secs(60);
 const PARKED_LEASE: Duration = Duration::from_secs(600);
 
 /// Consequences for callers of a batch that did not happen.
-pub(crate) struct Undone {
+pub(crate) struct UndoneBatch {
     /// Polls that wait again: nothing was handed to them.
     pub handoffs_cancelled: Vec<u64>,
     /// The work of the batch that is refused.
-    pub refused: Vec<Planned>,
+    pub refused: Vec<PlannedAction>,
     /// The enqueues behind it that are refused.
     pub refused_waiting: Vec<ShardEnqueue>,
     /// The refusal that their callers get.
@@ -43,19 +43,25 @@ impl OwnedShard {
     /// One of the batch's rows can't be stored. First its upkeep is left out. Then the next batch is half as
     /// long, until the row is alone: it is refused or left alone. `bad`: the items that can't be stored,
     /// where the batch must not be cut.
-    pub fn unstorable(&mut self, why: &str, bad: &[Seq], at: Monotonic) -> Option<Undone> {
+    pub fn unstorable(&mut self, why: &str, bad: &[Seq], at: Monotonic) -> Option<UndoneBatch> {
         let message = format!("the database cannot store this item: {why}");
         self.row_refused(why, bad, Refusal::new(Reason::InvalidField, message), at)
     }
 
     /// The same of a row whose key is there already. Its caller can do nothing about that.
-    pub fn duplicate(&mut self, why: &str, at: Monotonic) -> Option<Undone> {
+    pub fn duplicate(&mut self, why: &str, at: Monotonic) -> Option<UndoneBatch> {
         let message = format!("shard {} holds another row with the number of this item: {why}", self.id);
         let refusal = Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER);
         self.row_refused(why, &[], refusal, at)
     }
 
-    fn row_refused(&mut self, why: &str, bad: &[Seq], refusal: Refusal, at: Monotonic) -> Option<Undone> {
+    fn row_refused(
+        &mut self,
+        why: &str,
+        bad: &[Seq],
+        refusal: Refusal,
+        at: Monotonic,
+    ) -> Option<UndoneBatch> {
         let mut batch = self.commit.in_flight.take()?;
         // The server answers: this is no outage.
         self.commit.stalled_since = None;
@@ -71,7 +77,7 @@ impl OwnedShard {
             let handoffs_cancelled = self.requeue(batch);
             return Some(self.undone(handoffs_cancelled, Vec::new(), refusal));
         }
-        let alone = rows <= 1 || batch.only().is_some_and(Planned::is_unit);
+        let alone = rows <= 1 || batch.only().is_some_and(PlannedAction::is_unit);
         if !bad.is_empty() {
             // The call is one unit: it is stored without them, and their refusal with it.
             batch.planned.iter_mut().for_each(|planned| refuse_items(planned, bad, &refusal));
@@ -123,14 +129,14 @@ impl OwnedShard {
     }
 
     /// The only item of an operation's page that the batch changed can't be.
-    fn park_item(&mut self, operation: PlannedOperation, planned: &[Planned], why: &str) {
+    fn park_item(&mut self, operation: PlannedOperation, planned: &[PlannedAction], why: &str) {
         let waiting = operation.effects.first().map(|effect| match effect {
             OperationEffect::Purged(_, key, _) | OperationEffect::Redriven(_, key, _) => key.seq,
             OperationEffect::DeadLetterGone(seq) => *seq,
             OperationEffect::Updated(updated) => updated.before.seq,
         });
         let leased = planned.iter().find_map(|planned| match planned {
-            Planned::Settle(settle) if settle.request.kind.is_of_operation() => Some(settle.lease.seq),
+            PlannedAction::Settle(settle) if settle.request.kind.is_of_operation() => Some(settle.lease.seq),
             _ => None,
         });
         let changed = waiting.or(leased);
@@ -142,16 +148,16 @@ impl OwnedShard {
     }
 
     /// Something that nobody waits for can't be stored.
-    fn leave_alone(&mut self, planned: &Planned, why: &str) {
+    fn leave_alone(&mut self, planned: &PlannedAction, why: &str) {
         match planned {
             // It was to be delivered at most once, and was.
-            Planned::Restore(reserved) => {
+            PlannedAction::Restore(reserved) => {
                 self.log_left_alone(reserved.key.seq, why);
                 self.end_restore(reserved.topic);
             }
             // See `park_item`.
-            Planned::Settle(settle) if settle.request.kind.is_of_operation() => {}
-            Planned::Settle(settle) if settle.request.slot.is_none() => {
+            PlannedAction::Settle(settle) if settle.request.kind.is_of_operation() => {}
+            PlannedAction::Settle(settle) if settle.request.slot.is_none() => {
                 self.log_left_alone(settle.lease.seq, why);
                 // The request of a caller that waits no more has no say in when the lease ends.
                 if matches!(settle.request.kind, SettleKind::LeaseTimeout) {
@@ -176,7 +182,7 @@ impl OwnedShard {
 
     /// The disk is full: enqueues are refused, leases too where not even these have room. The rest of what
     /// needs room is held back for a while.
-    pub fn disk_full(&mut self, at: Monotonic) -> Option<Undone> {
+    pub fn disk_full(&mut self, at: Monotonic) -> Option<UndoneBatch> {
         let mut batch = self.commit.in_flight.take()?;
         let (is_new, until) = self.commit.disk.full(batch.need, at);
         self.intake.budget.set_disk_full(until);
@@ -189,10 +195,10 @@ impl OwnedShard {
             );
         }
         let no_leases = batch.need <= Need::Rows;
-        let (refused, rest): (Vec<Planned>, Vec<Planned>) =
+        let (refused, rest): (Vec<PlannedAction>, Vec<PlannedAction>) =
             batch.planned.into_iter().partition(|planned| match planned {
-                Planned::Enqueue { .. } => true,
-                Planned::Lease { .. } => no_leases,
+                PlannedAction::Enqueue { .. } => true,
+                PlannedAction::Lease { .. } => no_leases,
                 _ => false,
             });
         batch.planned = rest;
@@ -211,19 +217,19 @@ impl OwnedShard {
     fn undone(
         &mut self,
         handoffs_cancelled: Vec<u64>,
-        mut refused: Vec<Planned>,
+        mut refused: Vec<PlannedAction>,
         refusal: Refusal,
-    ) -> Undone {
+    ) -> UndoneBatch {
         for planned in &mut refused {
             match planned {
-                Planned::Enqueue { part, .. } => self.free(part),
-                Planned::Lease { part, .. } => self.unreserve(part.items.clone()),
-                Planned::HandOff { .. }
-                | Planned::Settle(_)
-                | Planned::Restore(_)
-                | Planned::MoveLease(_)
-                | Planned::Order(_) => {}
-                Planned::Change(change) => {
+                PlannedAction::Enqueue { part, .. } => self.free(part),
+                PlannedAction::Lease { part, .. } => self.unreserve(part.items.clone()),
+                PlannedAction::HandOff { .. }
+                | PlannedAction::Settle(_)
+                | PlannedAction::Restore(_)
+                | PlannedAction::MoveLease(_)
+                | PlannedAction::Order(_) => {}
+                PlannedAction::Change(change) => {
                     change.effect.take().into_iter().for_each(|effect| self.undo_effect(effect));
                 }
             }
@@ -232,7 +238,7 @@ impl OwnedShard {
         self.intake.changes.void_reads();
         let fetched = self.apply_prefetches();
         self.debug_check();
-        Undone { handoffs_cancelled, refused, refused_waiting: Vec::new(), refusal, fetched }
+        UndoneBatch { handoffs_cancelled, refused, refused_waiting: Vec::new(), refusal, fetched }
     }
 
     /// Puts everything that was in a batch back where it waited. Returns the polls that were to be handed
@@ -245,21 +251,21 @@ impl OwnedShard {
         self.contents.topics.forgotten.undo(batch.forgotten);
         for planned in batch.planned.into_iter().rev() {
             match planned {
-                Planned::Enqueue { part, .. } => self.intake.enqueues.put_back(part),
-                Planned::Lease { part, .. } if part.poll == NOBODY => self.unreserve(part.items),
-                Planned::Lease { part, .. } => self.intake.leasing.put_back(part),
+                PlannedAction::Enqueue { part, .. } => self.intake.enqueues.put_back(part),
+                PlannedAction::Lease { part, .. } if part.poll == NOBODY => self.unreserve(part.items),
+                PlannedAction::Lease { part, .. } => self.intake.leasing.put_back(part),
                 // Leases that timed out are found again by themselves, and so is what an operation does.
-                Planned::Settle(settle) if settle.request.kind.is_found_again() => {}
-                Planned::Settle(settle) => {
+                PlannedAction::Settle(settle) if settle.request.kind.is_found_again() => {}
+                PlannedAction::Settle(settle) => {
                     let PlannedSettle { request, repeats, .. } = *settle;
                     repeats.into_iter().rev().for_each(|request| self.intake.settles.put_back(request));
                     self.intake.settles.put_back(request);
                 }
-                Planned::Restore(reserved) => self.intake.restores.put_back(self.restore_of(*reserved)),
-                Planned::HandOff { part, .. } => handoffs.push(part.poll),
-                Planned::MoveLease(_) => {}
-                Planned::Order(order) => self.upkeep.operations.put_order_back(order.request),
-                Planned::Change(change) => {
+                PlannedAction::Restore(reserved) => self.intake.restores.put_back(self.restore_of(*reserved)),
+                PlannedAction::HandOff { part, .. } => handoffs.push(part.poll),
+                PlannedAction::MoveLease(_) => {}
+                PlannedAction::Order(order) => self.upkeep.operations.put_order_back(order.request),
+                PlannedAction::Change(change) => {
                     let PlannedChange { request, effect, .. } = *change;
                     effect.into_iter().for_each(|effect| self.undo_effect(effect));
                     self.intake.changes.again(request);
@@ -294,8 +300,8 @@ impl OwnedShard {
 }
 
 /// Items with these numbers are not to be stored.
-fn refuse_items(planned: &mut Planned, bad: &[Seq], refusal: &Refusal) {
-    let Planned::Enqueue { part, results } = planned else { return };
+fn refuse_items(planned: &mut PlannedAction, bad: &[Seq], refusal: &Refusal) {
+    let PlannedAction::Enqueue { part, results } = planned else { return };
     for (item, result) in part.items.iter_mut().zip(results) {
         if result.as_ref().is_ok_and(|stored| bad.contains(&stored.key.seq)) {
             item.refused = Some(refusal.clone());

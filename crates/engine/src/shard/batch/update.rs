@@ -11,7 +11,7 @@ use crate::{
     shard::{
         commit::{
             disk_room::{Need, disk_full},
-            in_flight::{OperationEffect, Planned, PlannedChange, UpdatedItem},
+            in_flight::{OperationEffect, PlannedAction, PlannedChange, UpdatedItem},
             row_costs::RowKind,
         },
         work::{ChangeRequest, FoundItem, OperationItem, Place, ReadyItem},
@@ -52,7 +52,7 @@ pub(super) fn add(
     }
     builder.spend(RowKind::Change, 1);
     let effect = Some(write(builder, &found.item, &wanted, &target, None));
-    builder.planned.push(Planned::Change(Box::new(PlannedChange { request, state, effect })));
+    builder.planned.push(PlannedAction::Change(Box::new(PlannedChange { request, state, effect })));
 }
 
 /// The values that an operation gives items.

@@ -48,7 +48,7 @@ impl Need {
 
 /// The hold on batches of a need.
 #[derive(Debug, Clone, Copy, Default)]
-struct Held {
+struct BatchHold {
     /// How long the last pause is. Zero: it went through when it was tried last.
     pause: Duration,
     /// When it is tried again.
@@ -59,7 +59,7 @@ struct Held {
 #[derive(Debug, Default)]
 pub(in crate::shard) struct DiskRoom {
     /// By need.
-    held: [Held; Need::ALL.len()],
+    held: [BatchHold; Need::ALL.len()],
     /// All that waits is held back: there is no use in building a batch.
     barren: bool,
 }
@@ -84,7 +84,7 @@ impl DiskRoom {
     /// A batch with this need was committed. Returns whether everything goes through again.
     pub fn went_through(&mut self, need: Need) -> bool {
         let was_full = !self.held[Need::Items as usize].pause.is_zero();
-        self.held[..=need as usize].fill(Held::default());
+        self.held[..=need as usize].fill(BatchHold::default());
         was_full && need == Need::Items
     }
 

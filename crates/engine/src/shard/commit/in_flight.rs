@@ -59,7 +59,7 @@ pub(crate) struct InFlight {
     /// Deliveries that it begins.
     pub leases: Vec<LeaseEntry>,
     /// The work that it does, in order.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedAction>,
     /// The items that it deals with.
     pub claims: Claims,
     /// The sweep's page in it.
@@ -71,7 +71,7 @@ pub(crate) struct InFlight {
     /// Sweeps whose checkpoint moves back, because a row was added below it.
     pub lowered: Vec<Checkpoint>,
     /// The earliest rows that it adds to the sweeps' tables.
-    pub added: EarliestAdded,
+    pub added: EarliestRows,
     /// Items that it schedules anew, and how many steps of the shard's time there were when it was built.
     pub scheduled: (Vec<Seq>, usize),
     /// Items of a sweep's page that are put off instead of being ready.
@@ -81,9 +81,9 @@ pub(crate) struct InFlight {
 /// The earliest row that a batch adds to the table of each sweep. A dead letter that is kept for longer
 /// counts as added.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct EarliestAdded([Timestamp; Sweep::ALL.len()]);
+pub(crate) struct EarliestRows([Timestamp; Sweep::ALL.len()]);
 
-impl EarliestAdded {
+impl EarliestRows {
     /// Of a batch that adds nothing.
     pub fn nothing() -> Self {
         Self([Timestamp::MAX; Sweep::ALL.len()])
@@ -105,38 +105,39 @@ impl InFlight {
     /// It is one call with a request id and nothing else, which must not be cut.
     pub fn is_atomic(&self) -> bool {
         match self.only() {
-            Some(Planned::Enqueue { part, .. }) => part.request.is_some() && part.items.len() > 1,
+            Some(PlannedAction::Enqueue { part, .. }) => part.request.is_some() && part.items.len() > 1,
             _ => false,
         }
     }
 
     /// It does something beside what waits: see `batch/builder.rs::may_do_upkeep`.
     pub fn does_upkeep(&self) -> bool {
-        let moves = |planned: &Planned| matches!(planned, Planned::MoveLease(_));
+        let moves = |planned: &PlannedAction| matches!(planned, PlannedAction::MoveLease(_));
         let rows = self.folds.len() + self.dropped.len() + self.forgotten.rows();
         rows > 0 || self.deltas_from.is_some() || self.topology.is_some() || self.planned.iter().any(moves)
     }
 
     /// It does upkeep and nothing else.
     pub fn is_upkeep(&self) -> bool {
-        let moves = |planned: &Planned| matches!(planned, Planned::MoveLease(_));
+        let moves = |planned: &PlannedAction| matches!(planned, PlannedAction::MoveLease(_));
         self.page.is_none() && self.operation.is_none() && self.planned.iter().all(moves)
     }
 
     /// The one thing that the batch does, if there is only one and no sweep's page is with it. A hand-off of
     /// its items does not count.
-    pub fn only(&self) -> Option<&Planned> {
+    pub fn only(&self) -> Option<&PlannedAction> {
         if self.page.is_some() || self.operation.is_some() {
             return None;
         }
-        let mut planned = self.planned.iter().filter(|planned| !matches!(planned, Planned::HandOff { .. }));
+        let mut planned =
+            self.planned.iter().filter(|planned| !matches!(planned, PlannedAction::HandOff { .. }));
         planned.next().filter(|_| planned.next().is_none())
     }
 }
 
 /// One thing that the batch does.
 #[derive(Debug)]
-pub(crate) enum Planned {
+pub(crate) enum PlannedAction {
     /// Items are stored.
     Enqueue {
         /// The items.
@@ -149,7 +150,7 @@ pub(crate) enum Planned {
         /// The items.
         part: ShardLease,
         /// The result for each.
-        leased: Vec<Leased>,
+        leased: Vec<LeaseOutcome>,
     },
     /// A delivery ends, or continues.
     Settle(Box<PlannedSettle>),
@@ -158,7 +159,7 @@ pub(crate) enum Planned {
         /// The items.
         part: ShardLease,
         /// The result for each.
-        leased: Vec<Leased>,
+        leased: Vec<LeaseOutcome>,
     },
     /// An at-most-once item that nobody received is inserted again.
     Restore(Box<ReservedItem>),
@@ -170,7 +171,7 @@ pub(crate) enum Planned {
     Change(Box<PlannedChange>),
 }
 
-impl Planned {
+impl PlannedAction {
     /// It can't be cut any further.
     pub fn is_unit(&self) -> bool {
         match self {
@@ -209,7 +210,7 @@ impl Claims {
     }
 
     /// The batch settles the item's delivery: the next of `planned` is that.
-    pub fn settles(&mut self, seq: Seq, planned: &[Planned]) {
+    pub fn settles(&mut self, seq: Seq, planned: &[PlannedAction]) {
         self.by_item.insert(seq, u32::try_from(planned.len()).ok());
     }
 
@@ -217,10 +218,10 @@ impl Claims {
     pub fn first_of<'a>(
         &mut self,
         request: &SettleRequest,
-        planned: &'a mut [Planned],
+        planned: &'a mut [PlannedAction],
     ) -> Option<&'a mut PlannedSettle> {
         let at = self.by_item.get(&request.receipt.item.seq).copied().flatten()?;
-        let Planned::Settle(first) = planned.get_mut(at as usize)? else { return None };
+        let PlannedAction::Settle(first) = planned.get_mut(at as usize)? else { return None };
         if self.repeats >= REPEATS_MAX || !first.request.is_repeated_by(request) {
             return None;
         }
@@ -290,7 +291,7 @@ pub(crate) struct StoredItem {
 
 /// The result for an item on its way to a lease; in the order of the poll's items.
 #[derive(Debug, Clone)]
-pub(crate) enum Leased {
+pub(crate) enum LeaseOutcome {
     /// A delivery begins.
     Lease {
         /// Its number.

@@ -6,7 +6,7 @@ use forebay_store::Sweep;
 use forebay_types::Monotonic;
 
 use super::{
-    in_flight::{Leased, Planned},
+    in_flight::{LeaseOutcome, PlannedAction},
     row_costs::Prices,
 };
 use crate::{
@@ -114,10 +114,10 @@ impl OwnedShard {
     }
 
     /// The leases of the batch in flight, for the planted bug that hands them out too early.
-    pub fn planned_leases(&self) -> Vec<(ShardLease, Vec<Leased>)> {
+    pub fn planned_leases(&self) -> Vec<(ShardLease, Vec<LeaseOutcome>)> {
         let planned = self.commit.in_flight.iter().flat_map(|batch| &batch.planned);
         let leases = planned.filter_map(|planned| match planned {
-            Planned::Lease { part, leased } => Some((part.clone(), leased.clone())),
+            PlannedAction::Lease { part, leased } => Some((part.clone(), leased.clone())),
             _ => None,
         });
         leases.collect()

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 
 use self::{
     leases::{log::Leases, tenants::Tenants},
-    ready::{prefetches::Prefetches, vanished::Vanished},
+    ready::{prefetches::Prefetches, vanished::MissingItems},
     topics::table::TopicTable,
 };
 
@@ -26,7 +26,7 @@ pub(super) struct Contents {
     /// Reads of windows.
     pub prefetches: Prefetches,
     /// Items of the ready index that were not in the store.
-    pub vanished: Vanished,
+    pub vanished: MissingItems,
     /// Bytes of ready index and cached bodies that it may hold.
     pub index_budget: usize,
     /// Windows are still to be cut.
@@ -48,7 +48,7 @@ impl Contents {
             reserved: FxHashSet::default(),
             tenants,
             prefetches,
-            vanished: Vanished::default(),
+            vanished: MissingItems::default(),
             index_budget,
             evicts_on: false,
         }

@@ -25,7 +25,7 @@ pub(crate) enum Caller {
 }
 
 /// The work that waited behind a batch in flight.
-pub(crate) struct Waiting {
+pub(crate) struct WaitingWork {
     /// Reserved items on their way to a lease.
     pub leases: Vec<ShardLease>,
     /// The rest. It has not begun.

@@ -1,20 +1,20 @@
 //! Work leaves the shard: all of it once the shard is lost, and that of callers while a batch is overdue.
 
 use super::{
-    abandoned::{Abandoned, LostWork},
-    overdue::{Caller, Waiting},
+    abandoned::{LostShardWork, LostWork},
+    overdue::{Caller, WaitingWork},
     topics::LostTopics,
 };
 use crate::shard::{
     OwnedShard,
-    commit::in_flight::Planned,
+    commit::in_flight::PlannedAction,
     work::{FairQueue, NOBODY, SettleKind, ShardLease, Work},
 };
 
 impl OwnedShard {
     /// The shard is lost. Returns everything that waited for it, and its topics, which leave the node's
     /// directory in slices. There may be much of both, so it is not even gathered here.
-    pub fn abandon(mut self) -> (Abandoned, LostTopics) {
+    pub fn abandon(mut self) -> (LostShardWork, LostTopics) {
         let in_flight = self.commit.in_flight.take().map(|batch| batch.planned).unwrap_or_default();
         let settles = work_of(self.intake.settles).chain(self.intake.locates.take());
         let leases = work_of(self.intake.leasing).chain(self.intake.awaiting_bodies.into_values());
@@ -26,7 +26,7 @@ impl OwnedShard {
         let changes = self.intake.changes.take().into_iter().map(LostWork::Change);
         let work = work.chain(orders).chain(changes);
         let work = work.chain(leases.map(LostWork::Lease)).chain(enqueues.map(LostWork::Enqueue));
-        let abandoned = Abandoned { epoch: self.tenure.epoch, work: Box::new(work) };
+        let abandoned = LostShardWork { epoch: self.tenure.epoch, work: Box::new(work) };
         (abandoned, LostTopics::new(self.contents.topics, self.contents.leases))
     }
 
@@ -35,30 +35,30 @@ impl OwnedShard {
         let mut callers = Vec::new();
         for planned in self.commit.in_flight.iter_mut().flat_map(|batch| &mut batch.planned) {
             match planned {
-                Planned::Enqueue { part, .. } => {
+                PlannedAction::Enqueue { part, .. } => {
                     let call = std::mem::replace(&mut part.call, NOBODY);
                     let indexes = part.items.iter().map(|item| item.index).collect();
                     callers.extend((call != NOBODY).then_some(Caller::Enqueue(call, indexes)));
                 }
-                Planned::Settle(settle) => {
+                PlannedAction::Settle(settle) => {
                     let extends = matches!(settle.request.kind, SettleKind::Extend { .. });
                     let asked = std::iter::once(&mut settle.request).chain(&mut settle.repeats);
                     let slots = asked.filter_map(|request| request.slot.take());
                     callers.extend(slots.map(|slot| Caller::Settle { slot, extends }));
                 }
-                Planned::Lease { part, .. } | Planned::HandOff { part, .. } => {
+                PlannedAction::Lease { part, .. } | PlannedAction::HandOff { part, .. } => {
                     let poll = std::mem::replace(&mut part.poll, NOBODY);
                     callers.extend((poll != NOBODY).then_some(Caller::Poll(poll)));
                 }
-                Planned::Order(order) => {
+                PlannedAction::Order(order) => {
                     let call = std::mem::replace(&mut order.request.call, NOBODY);
                     callers.extend((call != NOBODY).then_some(Caller::Order(call)));
                 }
-                Planned::Change(change) if change.request.slot.call != NOBODY => {
+                PlannedAction::Change(change) if change.request.slot.call != NOBODY => {
                     callers.push(Caller::Change(change.request.clone()));
                     change.request.slot.call = NOBODY;
                 }
-                Planned::Change(_) | Planned::Restore(_) | Planned::MoveLease(_) => {}
+                PlannedAction::Change(_) | PlannedAction::Restore(_) | PlannedAction::MoveLease(_) => {}
             }
         }
         callers
@@ -66,7 +66,7 @@ impl OwnedShard {
 
     /// Takes the work that callers wait for behind the batch in flight. It leaves the shard: nothing of it
     /// happens here.
-    pub fn take_waiting(&mut self) -> Waiting {
+    pub fn take_waiting(&mut self) -> WaitingWork {
         let (asked, own): (Vec<_>, Vec<_>) =
             self.intake.settles.drain().into_iter().partition(|request| request.slot.is_some());
         own.into_iter().for_each(|request| self.intake.settles.push(request));
@@ -85,7 +85,7 @@ impl OwnedShard {
         work.extend(held.into_iter().chain(in_line).map(LostWork::Enqueue));
         let mut leases: Vec<ShardLease> = work_of(std::mem::take(&mut self.intake.leasing)).collect();
         leases.extend(std::mem::take(&mut self.intake.awaiting_bodies).into_values());
-        Waiting { leases, work }
+        WaitingWork { leases, work }
     }
 }
 

@@ -10,15 +10,15 @@ use crate::shard::work::NextRecord;
 /// The work of a batch, in a word each.
 fn words(shard: &OwnedShard) -> Vec<&'static str> {
     let planned = &shard.commit.in_flight.as_ref().unwrap().planned;
-    let word = |planned: &Planned| match planned {
-        Planned::Enqueue { .. } => "enqueue",
-        Planned::Lease { .. } => "lease",
-        Planned::HandOff { .. } => "hand off",
-        Planned::Restore(_) => "restore",
-        Planned::MoveLease(_) => "move",
-        Planned::Order(_) => "order",
-        Planned::Change(_) => "change",
-        Planned::Settle(settle) => match settle.request.kind {
+    let word = |planned: &PlannedAction| match planned {
+        PlannedAction::Enqueue { .. } => "enqueue",
+        PlannedAction::Lease { .. } => "lease",
+        PlannedAction::HandOff { .. } => "hand off",
+        PlannedAction::Restore(_) => "restore",
+        PlannedAction::MoveLease(_) => "move",
+        PlannedAction::Order(_) => "order",
+        PlannedAction::Change(_) => "change",
+        PlannedAction::Settle(settle) => match settle.request.kind {
             SettleKind::Ack => "ack",
             SettleKind::LeaseTimeout => "timeout",
             SettleKind::Purge | SettleKind::Reset | SettleKind::Cancel => "operation",

@@ -39,19 +39,19 @@ pub(super) fn read(shard: &mut OwnedShard, items: Vec<FoundItem>) {
 }
 
 /// The states of items that a batch changed.
-pub(super) fn states(committed: &Committed) -> Vec<ItemState> {
+pub(super) fn states(committed: &CommittedBatch) -> Vec<ItemState> {
     let states = committed.done.iter().filter_map(|planned| match planned {
-        Planned::Change(change) => Some(change.state),
+        PlannedAction::Change(change) => Some(change.state),
         _ => None,
     });
     states.collect()
 }
 
-pub(super) fn refusals(built: &Built) -> Vec<&Refusal> {
+pub(super) fn refusals(built: &BuiltBatch) -> Vec<&Refusal> {
     built.not_changed.iter().map(|(_, told)| told.as_ref().unwrap_err()).collect()
 }
 
-pub(super) fn reasons(built: &Built) -> Vec<Reason> {
+pub(super) fn reasons(built: &BuiltBatch) -> Vec<Reason> {
     refusals(built).into_iter().map(|refusal| refusal.reason).collect()
 }
 
@@ -162,7 +162,7 @@ fn a_change_that_the_database_refuses_is_alone_then() {
             }
         }
     }
-    assert!(matches!(&refused[..], [Planned::Change(change)] if change.request.seq == bad));
+    assert!(matches!(&refused[..], [PlannedAction::Change(change)] if change.request.seq == bad));
     assert_eq!((counts(&shard, T), window_len(&shard, T), shard.is_idle()), ((1, 0, 0), 1, true));
 }
 

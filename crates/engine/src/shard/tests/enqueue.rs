@@ -5,7 +5,7 @@ use forebay_types::{Reason, Refusal, State};
 use super::*;
 use crate::{
     api::SettingsTable,
-    shard::work::{ItemKey, Remembered, decode_remembered},
+    shard::work::{ItemKey, RememberedAnswers, decode_remembered},
 };
 
 /// The topics and priorities of a batch's new items, in the order of their numbers.
@@ -16,7 +16,7 @@ fn inserted(batch: &Batch) -> Vec<(u32, i32)> {
 
 fn refusals(shard: &OwnedShard) -> Vec<Option<Reason>> {
     let planned = &shard.commit.in_flight.as_ref().unwrap().planned;
-    let [Planned::Enqueue { results, .. }] = &planned[..] else { panic!("{planned:?}") };
+    let [PlannedAction::Enqueue { results, .. }] = &planned[..] else { panic!("{planned:?}") };
     results.iter().map(|result| result.as_ref().err().map(|refusal| refusal.reason)).collect()
 }
 
@@ -118,7 +118,7 @@ fn a_node_has_no_more_topics_than_its_bytes_allow() {
         set: &SettingsTable::default(),
     });
     assert_eq!(refusals(&shard), [None, Some(Reason::TooManyTopics), None]);
-    let Planned::Enqueue { results, .. } = &shard.commit.in_flight.as_ref().unwrap().planned[0] else {
+    let PlannedAction::Enqueue { results, .. } = &shard.commit.in_flight.as_ref().unwrap().planned[0] else {
         panic!()
     };
     let message = &results[1].as_ref().unwrap_err().message;
@@ -203,9 +203,9 @@ fn keys_remember_their_answers_in_the_generation_that_takes_keys() {
     let remembered: Vec<_> = batch.dedupes.iter().map(|entry| (entry.generation, entry.hash)).collect();
     let hashes = [[1; 16], [0x81; 16], [2; 16]];
     assert_eq!(remembered, hashes.map(|hash| (second, hash)), "the release before looks the second one up");
-    let of_key = Remembered { answers: vec![Ok(Seq(1))], of: Some([1; 16]) };
+    let of_key = RememberedAnswers { answers: vec![Ok(Seq(1))], of: Some([1; 16]) };
     let answers = vec![Ok(Seq(3)), Err(Refusal::new(Reason::InvalidField, "no"))];
-    let of_request = Remembered { answers, of: Some([2; 16]) };
+    let of_request = RememberedAnswers { answers, of: Some([2; 16]) };
     let expected = [of_key.clone(), of_key, of_request];
     let read = batch.dedupes.iter().map(|entry| decode_remembered(&entry.answer).unwrap());
     assert_eq!(read.collect::<Vec<_>>(), expected);

@@ -19,14 +19,14 @@ fn expiring(shard: &mut OwnedShard, lease: Option<Duration>) -> Receipt {
 }
 
 /// Nacks an item that expires at 9 s, at this time.
-fn nacked(ms: u64, action: NackAction) -> (Batch, Committed) {
+fn nacked(ms: u64, action: NackAction) -> (Batch, CommittedBatch) {
     let mut shard = shard();
     let receipt = expiring(&mut shard, Some(Duration::from_secs(60)));
     nack(&mut shard, receipt, action);
     run(&mut shard, ms)
 }
 
-fn is_cut(committed: &Committed) -> bool {
+fn is_cut(committed: &CommittedBatch) -> bool {
     matches!(effects(committed)[..], [SettleEffect::Scheduled(Settlement { delay_cut: true })])
 }
 

@@ -6,7 +6,7 @@ use forebay_store::{NamespaceTally, Tally, TopicTally};
 use forebay_types::Namespace;
 
 use super::*;
-use crate::api::Counted;
+use crate::api::LifetimeCounts;
 
 fn hasty() -> OwnedShard {
     shard_with(|settings| settings.idle_topic = Duration::from_millis(100))
@@ -33,7 +33,7 @@ fn row(enqueued: i64, changed_in: u64) -> NamespaceTally {
     NamespaceTally { namespace: "ns".into(), tally, deleted_through: TopicId(0), changed_in }
 }
 
-fn seen(shard: &OwnedShard) -> Vec<(Namespace, Counted)> {
+fn seen(shard: &OwnedShard) -> Vec<(Namespace, LifetimeCounts)> {
     shard.forgotten(&Bound::Unbounded, None).collect()
 }
 

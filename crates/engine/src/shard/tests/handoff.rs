@@ -13,7 +13,7 @@ fn waiting(topic: &str, polls: &[(u64, usize)]) -> (TopicName, Vec<WaitingPoll>)
     (TopicName::new("ns", topic), polls.iter().map(poll).collect())
 }
 
-pub(super) fn build_for(shard: &mut OwnedShard, ms: u64, polls: &[(u64, usize)]) -> Built {
+pub(super) fn build_for(shard: &mut OwnedShard, ms: u64, polls: &[(u64, usize)]) -> BuiltBatch {
     build_with(shard, ms, &|_| 0, HashMap::from([waiting("t", polls)]))
 }
 
@@ -21,7 +21,7 @@ pub(super) fn build_for(shard: &mut OwnedShard, ms: u64, polls: &[(u64, usize)])
 pub(super) fn handed(shard: &OwnedShard) -> Vec<(u64, Vec<i32>)> {
     let planned = &shard.commit.in_flight.as_ref().unwrap().planned;
     let handed = planned.iter().filter_map(|planned| match planned {
-        Planned::HandOff { part, .. } => {
+        PlannedAction::HandOff { part, .. } => {
             Some((part.poll, part.items.iter().map(|reserved| reserved.key.priority).collect()))
         }
         _ => None,

@@ -6,7 +6,7 @@ use super::*;
 
 /// Builds and fails batches as long as they have what the database refuses. Returns how many it took until a
 /// batch was committed that had none of it, and what was refused by then.
-fn isolate(shard: &mut OwnedShard, ms: u64, is_bad: impl Fn(&Batch) -> bool) -> (usize, Vec<Planned>) {
+fn isolate(shard: &mut OwnedShard, ms: u64, is_bad: impl Fn(&Batch) -> bool) -> (usize, Vec<PlannedAction>) {
     let (mut tries, mut refused) = (0, Vec::new());
     while let Some(batch) = build(shard, ms).batch {
         tries += 1;
@@ -30,7 +30,7 @@ fn a_bad_settlement_stands_alone_beside_items_that_are_inserted_again() {
     receipts.iter().for_each(|receipt| nack(&mut shard, *receipt, NackAction::DeadLetter));
     let (tries, refused) =
         isolate(&mut shard, 0, |batch| batch.dead_letters.iter().any(|letter| letter.seq == bad));
-    let [Planned::Settle(settle)] = &refused[..] else { panic!("{refused:?}") };
+    let [PlannedAction::Settle(settle)] = &refused[..] else { panic!("{refused:?}") };
     assert_eq!((settle.lease.seq, counts(&shard, T).2), (bad, receipts.len() as i64 - 1));
     assert!(tries < 30, "{tries} tries");
 }
@@ -45,7 +45,7 @@ fn an_item_that_can_not_be_inserted_again_is_left_out() {
     shard.restore(taken[0].clone());
     put(&mut shard, part(1, items(10)));
     let (_, refused) = isolate(&mut shard, 0, |batch| batch.inserts.iter().any(|row| row.key == key));
-    assert!(matches!(refused[..], [Planned::Restore(_)]), "{refused:?}");
+    assert!(matches!(refused[..], [PlannedAction::Restore(_)]), "{refused:?}");
     assert_eq!(counts(&shard, T).0, 10);
 }
 

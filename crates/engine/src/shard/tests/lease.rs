@@ -40,8 +40,8 @@ fn an_item_delivered_at_most_once_leaves_the_shard() {
     ask_lease(&mut shard, 1);
     let (batch, committed) = run(&mut shard, 0);
     assert_eq!((batch.deletes, batch.leases.len(), batch.expiry_deletes.len()), (vec![key.seq], 0, 1));
-    assert!(matches!(&committed.done[..], [Planned::Lease { leased, .. }]
-        if matches!(leased[..], [Leased::Consumed])));
+    assert!(matches!(&committed.done[..], [PlannedAction::Lease { leased, .. }]
+        if matches!(leased[..], [LeaseOutcome::Consumed])));
     assert!(!shard.is_leased(key.seq) && shard.contents.topics.get(T).unwrap().is_empty());
 }
 
@@ -69,8 +69,8 @@ fn an_item_that_expired_on_its_way_is_not_leased() {
     ask_lease(&mut shard, 1);
     let (batch, committed) = run(&mut shard, 20);
     assert!(batch.leases.is_empty() && shard.contents.reserved.is_empty() && head(&shard).is_none());
-    assert!(matches!(&committed.done[..], [Planned::Lease { leased, .. }]
-        if matches!(leased[..], [Leased::Expired])));
+    assert!(matches!(&committed.done[..], [PlannedAction::Lease { leased, .. }]
+        if matches!(leased[..], [LeaseOutcome::Expired])));
 }
 
 #[test]

@@ -42,8 +42,8 @@ use rand::{SeedableRng, rngs::StdRng};
 
 pub(super) use self::keys::{key, request};
 use super::{
-    BuildContext, Built, Committed, Loaded, OwnedShard,
-    commit::in_flight::{Leased, Planned, SettleEffect},
+    BuildContext, BuiltBatch, CommittedBatch, LoadedShard, OwnedShard,
+    commit::in_flight::{LeaseOutcome, PlannedAction, SettleEffect},
     contents::ready::verbs::Fetch,
     image::{ExpectedTopics, ImageBuilder},
     work::{
@@ -97,7 +97,7 @@ pub(super) fn loaded(settings: Settings, snapshot: ShardSnapshot) -> OwnedShard 
     let marks = HighWaterMarks { seq, topic, rank: 0, time: time(0) };
     let mut image = ImageBuilder::new(snapshot, ExpectedTopics::default(), at(0));
     while image.step() {}
-    let loaded = Loaded {
+    let loaded = LoadedShard {
         fence: Fence { epoch: 3, incarnation: Incarnation([0; 16]), batch: 0, marks },
         image: image.finish(),
         batch_bytes: 1 << 20,
@@ -218,7 +218,7 @@ pub(super) fn put(shard: &mut OwnedShard, part: ShardEnqueue) {
 }
 
 /// Builds a batch while nobody waits for items.
-pub(super) fn build(shard: &mut OwnedShard, ms: u64) -> Built {
+pub(super) fn build(shard: &mut OwnedShard, ms: u64) -> BuiltBatch {
     build_with(shard, ms, &|_| 0, HashMap::new())
 }
 
@@ -228,7 +228,7 @@ pub(super) fn build_with(
     ms: u64,
     topics_of: &dyn Fn(&str) -> usize,
     waiting: WaitingPolls,
-) -> Built {
+) -> BuiltBatch {
     let rng = &mut StdRng::seed_from_u64(ms);
     shard.build(BuildContext {
         moment: moment(ms),
@@ -241,14 +241,14 @@ pub(super) fn build_with(
 }
 
 /// The batch in flight is committed.
-pub(super) fn commit(shard: &mut OwnedShard, ms: u64) -> Committed {
+pub(super) fn commit(shard: &mut OwnedShard, ms: u64) -> CommittedBatch {
     let batch = shard.commit.in_flight.as_ref().unwrap();
     let took = at(ms).since(batch.sent_at);
     shard.committed(batch.number, at(ms), took).unwrap()
 }
 
 /// Builds a batch and commits it.
-pub(super) fn run(shard: &mut OwnedShard, ms: u64) -> (Batch, Committed) {
+pub(super) fn run(shard: &mut OwnedShard, ms: u64) -> (Batch, CommittedBatch) {
     let batch = build(shard, ms).batch.unwrap();
     (batch, commit(shard, ms))
 }
@@ -260,9 +260,9 @@ pub(super) fn store(shard: &mut OwnedShard, ms: u64, items: Vec<AdmittedItem>) -
 }
 
 /// Where what was enqueued is stored.
-pub(super) fn keys(committed: &Committed) -> Vec<Key> {
+pub(super) fn keys(committed: &CommittedBatch) -> Vec<Key> {
     let results = committed.done.iter().flat_map(|planned| match planned {
-        Planned::Enqueue { results, .. } => results.as_slice(),
+        PlannedAction::Enqueue { results, .. } => results.as_slice(),
         _ => &[],
     });
     results.map(|result| result.as_ref().unwrap().key).collect()
@@ -303,12 +303,15 @@ pub(super) fn store_leased(shard: &mut OwnedShard, ms: u64, items: Vec<AdmittedI
 }
 
 /// The deliveries that a batch began.
-pub(super) fn receipts(committed: &Committed) -> Vec<Receipt> {
+pub(super) fn receipts(committed: &CommittedBatch) -> Vec<Receipt> {
     let mut receipts = Vec::new();
     for planned in &committed.done {
-        let (Planned::Lease { part, leased } | Planned::HandOff { part, leased }) = planned else { continue };
+        let (PlannedAction::Lease { part, leased } | PlannedAction::HandOff { part, leased }) = planned
+        else {
+            continue;
+        };
         for (reserved, leased) in part.items.iter().zip(leased) {
-            if let Leased::Lease { delivery, nonce, .. } = *leased {
+            if let LeaseOutcome::Lease { delivery, nonce, .. } = *leased {
                 receipts.push(Receipt { item: item_id(reserved.key.seq), delivery, nonce });
             }
         }
@@ -334,9 +337,9 @@ pub(super) fn nack(shard: &mut OwnedShard, receipt: Receipt, action: NackAction)
 }
 
 /// The effects on the settled items.
-pub(super) fn effects(committed: &Committed) -> Vec<&SettleEffect> {
+pub(super) fn effects(committed: &CommittedBatch) -> Vec<&SettleEffect> {
     let done = committed.done.iter();
-    done.filter_map(|it| if let Planned::Settle(it) = it { Some(&it.effect) } else { None }).collect()
+    done.filter_map(|it| if let PlannedAction::Settle(it) = it { Some(&it.effect) } else { None }).collect()
 }
 
 /// A topic's counts: ready, scheduled, dead.

@@ -51,7 +51,7 @@ pub(super) fn order(
     let (batch, committed) = run(shard, ms);
     assert!(batch.operations.is_empty() || Need::of(&batch) >= Need::Rows, "a row is stored");
     let ordered = committed.done.into_iter().find_map(|planned| match planned {
-        Planned::Order(order) => Some(order.result),
+        PlannedAction::Order(order) => Some(order.result),
         _ => None,
     });
     ordered.unwrap().map(|row| row.progress).map_err(|refusal| refusal.reason)
@@ -118,7 +118,7 @@ pub(super) fn figures(shard: &OwnedShard, number: u8) -> [u64; 5] {
     [scanned, matched, changed, skipped, failed]
 }
 
-pub(super) fn changed(committed: &Committed) -> u64 {
+pub(super) fn changed(committed: &CommittedBatch) -> u64 {
     committed.operated.as_ref().unwrap().items.changed
 }
 

@@ -22,7 +22,7 @@ fn to_priority(priority: i32) -> OperationSpec {
 }
 
 /// The next page finds these items, and is committed.
-fn page(shard: &mut OwnedShard, ms: u64, items: Vec<OperationItem>) -> (Batch, Committed) {
+fn page(shard: &mut OwnedShard, ms: u64, items: Vec<OperationItem>) -> (Batch, CommittedBatch) {
     read(shard, ms, items);
     run(shard, ms)
 }

@@ -229,7 +229,7 @@ fn only_so_many_leases_time_out_in_one_batch() {
 fn answered(shard: &OwnedShard) -> Vec<usize> {
     let planned = &shard.commit.in_flight.as_ref().unwrap().planned;
     let settles = planned.iter().filter_map(|planned| match planned {
-        Planned::Settle(settle) => Some(settle.requests().count()),
+        PlannedAction::Settle(settle) => Some(settle.requests().count()),
         _ => None,
     });
     settles.collect()

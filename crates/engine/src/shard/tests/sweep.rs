@@ -30,7 +30,7 @@ fn checkpoint(batch: &Batch, sweep: Sweep) -> Option<Timestamp> {
 }
 
 /// How many items the expiry sweep deleted. All are of one namespace.
-fn expired(committed: &Committed) -> u64 {
+fn expired(committed: &CommittedBatch) -> u64 {
     assert!(committed.expired.keys().all(|namespace| **namespace == *"ns"), "{:?}", committed.expired);
     committed.expired.values().sum()
 }

@@ -3,7 +3,7 @@
 use forebay_types::{State, TopicSettings};
 
 use super::*;
-use crate::api::Versioned;
+use crate::api::VersionedSettings;
 
 pub(super) fn retry(ms: u64) -> TopicSettings {
     TopicSettings { retry_delay: Some(Duration::from_millis(ms)), ..TopicSettings::default() }
@@ -17,7 +17,7 @@ fn retention(ms: u64) -> TopicSettings {
 pub(super) fn table(rows: &[(&str, TopicSettings)]) -> SettingsTable {
     let mut table = SettingsTable::default();
     for (topic, settings) in rows {
-        table.replace(&TopicName::new("ns", *topic), Versioned { settings: *settings, version: 1 });
+        table.replace(&TopicName::new("ns", *topic), VersionedSettings { settings: *settings, version: 1 });
     }
     table
 }

@@ -6,9 +6,9 @@ use super::*;
 use crate::shard::{LostWork, NamedTopic};
 
 /// Items of calls, by call and position.
-fn items_of(planned: &[Planned]) -> Vec<(u64, usize)> {
+fn items_of(planned: &[PlannedAction]) -> Vec<(u64, usize)> {
     let parts = planned.iter().map(|planned| match planned {
-        Planned::Enqueue { part, .. } => part,
+        PlannedAction::Enqueue { part, .. } => part,
         other => panic!("{other:?}"),
     });
     parts.flat_map(|part| part.items.iter().map(|item| (part.call, item.index))).collect()
@@ -40,7 +40,7 @@ fn a_settlement_that_can_not_be_stored_stands_alone_beside_a_polls_many_items() 
     for tries in 0..9 {
         let built = build(&mut shard, 0);
         let planned = &shard.commit.in_flight.as_ref().unwrap().planned;
-        if planned.iter().all(|planned| !matches!(planned, Planned::Settle(_))) {
+        if planned.iter().all(|planned| !matches!(planned, PlannedAction::Settle(_))) {
             commit(&mut shard, 0);
         } else if !shard.unstorable("too long", &[], at(0)).unwrap().refused.is_empty() {
             assert_eq!(built.rows, 1, "after {tries} tries");
@@ -82,7 +82,7 @@ fn a_lease_that_can_not_be_stored_is_refused_and_its_items_are_back() {
     ask_lease(&mut shard, 3);
     build(&mut shard, 0);
     let undone = shard.unstorable("too long", &[], at(0)).unwrap();
-    assert!(matches!(undone.refused[..], [Planned::Lease { .. }]), "a poll's share is not cut");
+    assert!(matches!(undone.refused[..], [PlannedAction::Lease { .. }]), "a poll's share is not cut");
     assert_eq!((head(&shard).unwrap().0, window_len(&shard, T)), (keys[0], 3));
     assert!(shard.contents.reserved.is_empty());
 }
@@ -106,7 +106,9 @@ fn the_bad_items_of_an_atomic_call_are_refused_alone() {
     assert!(undone.refused.is_empty() && shard.intake.keys.in_flight_count() == 1);
     let (batch, committed) = run(&mut shard, 0);
     assert_eq!(batch.inserts.len(), 3);
-    let [Planned::Enqueue { results, .. }] = &committed.done[..] else { panic!("{:?}", committed.done) };
+    let [PlannedAction::Enqueue { results, .. }] = &committed.done[..] else {
+        panic!("{:?}", committed.done)
+    };
     let refused: Vec<bool> = results.iter().map(Result::is_err).collect();
     assert_eq!(refused, [false, true, false, false]);
     assert_eq!(shard.intake.keys.in_flight_count(), 0);

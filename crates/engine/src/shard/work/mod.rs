@@ -22,7 +22,7 @@ pub(crate) use self::{
     keys::{ItemKey, KeyHash, RequestKey, removal},
     operation::{FoundItem, OperationItem, OperationPage, OperationRead, OrderRequest, Place, Walk},
     ready_item::{ITEM_OVERHEAD_BYTES, ReadyItem},
-    remembered::{Remembered, decode as decode_remembered, encode as encode_remembered},
+    remembered::{RememberedAnswers, decode as decode_remembered, encode as encode_remembered},
     settle::{DeliveryEnd, SettleKind, SettleRequest},
     tallies::{TalliesAfter, TalliesRequest, TallyRows},
 };

@@ -5,7 +5,7 @@ use forebay_store::{
 };
 use forebay_types::{
     Body, Headers, ItemAttributes, ItemId, Key, Namespace, Seq, ShardId, Timestamp, TopicId, TopicName,
-    filter::Held,
+    filter::FieldValue,
 };
 
 use crate::api::Facts;
@@ -198,9 +198,11 @@ impl OperationItem {
     }
 
     /// Its value in a field of a filter. `shard`: where it is.
-    pub fn held(&self, field: &str, shard: ShardId, now: Timestamp) -> Held<'_> {
+    pub fn held(&self, field: &str, shard: ShardId, now: Timestamp) -> FieldValue<'_> {
         let death = match &self.place {
-            Place::Leased { consumer, .. } if field == "consumer" => return Held::Text(consumer.into()),
+            Place::Leased { consumer, .. } if field == "consumer" => {
+                return FieldValue::Text(consumer.into());
+            }
             Place::Dead { cause, last_error, .. } => Some((cause.as_str(), last_error.as_str())),
             _ => None,
         };

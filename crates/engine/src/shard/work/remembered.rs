@@ -13,7 +13,7 @@ enum Answer {
 
 /// The answers that are remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Remembered {
+pub(crate) struct RememberedAnswers {
     /// The answer of each member.
     pub answers: Vec<Result<Seq, Refusal>>,
     /// Under a request id, what the call stored, in short. Under a dedupe key, the hash over topic and key.
@@ -42,14 +42,14 @@ pub(crate) fn encode<'a>(
 }
 
 /// Reads the bytes that [`encode`] wrote. `None`: they were not written by this program.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Remembered> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<RememberedAnswers> {
     let (answers, behind): (Vec<Answer>, _) = postcard::take_from_bytes(bytes).ok()?;
     let answers = answers.into_iter().map(|answer| match answer {
         Answer::Stored(seq) => Ok(Seq(seq)),
         Answer::TooManyTopics(message) => Err(Refusal::new(Reason::TooManyTopics, message)),
         Answer::Invalid(message) => Err(Refusal::new(Reason::InvalidField, message)),
     });
-    Some(Remembered { answers: answers.collect(), of: behind.first_chunk().copied() })
+    Some(RememberedAnswers { answers: answers.collect(), of: behind.first_chunk().copied() })
 }
 
 #[cfg(test)]
@@ -61,14 +61,14 @@ mod tests {
         let full = Refusal::new(Reason::TooManyTopics, "full");
         let bytes = encode([Ok(Seq(700)), Err(&full)].into_iter(), Some([9; 16]));
         let answers = vec![Ok(Seq(700)), Err(full.clone())];
-        assert_eq!(decode(&bytes), Some(Remembered { answers, of: Some([9; 16]) }));
+        assert_eq!(decode(&bytes), Some(RememberedAnswers { answers, of: Some([9; 16]) }));
     }
 
     /// As the release before wrote it, and as it reads what this one writes.
     #[test]
     fn the_release_before_reads_the_answers_alone() {
         let bare = postcard::to_stdvec(&vec![Answer::Stored(7)]).unwrap();
-        assert_eq!(decode(&bare), Some(Remembered { answers: vec![Ok(Seq(7))], of: None }));
+        assert_eq!(decode(&bare), Some(RememberedAnswers { answers: vec![Ok(Seq(7))], of: None }));
         let marked = encode([Ok(Seq(7))].into_iter(), Some([1; 16]));
         let answers: Vec<Answer> = postcard::from_bytes(&marked).unwrap();
         assert!(matches!(answers[..], [Answer::Stored(7)]));

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use forebay_client::{Client, DequeueCall, Dequeued, Error, NewItem};
+use forebay_client::{Client, DequeueCall, Error, NewItem, ReceivedItem};
 use tokio::{
     sync::Semaphore,
     task::JoinSet,
@@ -20,7 +20,7 @@ use tokio::{
 use super::{
     ledger::Ledger,
     nodes::Nodes,
-    report::{Latency, Measured},
+    report::{Latency, LoadMeasurements},
 };
 use crate::failure::Failure;
 
@@ -53,12 +53,12 @@ pub struct Load {
     /// Consumers end.
     done: AtomicBool,
     /// Events so far.
-    seen: Mutex<Seen>,
+    seen: Mutex<LoadEvents>,
 }
 
 /// Events of a load.
 #[derive(Default)]
-struct Seen {
+struct LoadEvents {
     /// Fate of each item.
     ledger: Ledger,
     /// How long calls took that enqueue, in microseconds.
@@ -95,7 +95,7 @@ impl Load {
         producers: u32,
         consumers: u32,
         duration: Duration,
-    ) -> Result<Measured, Failure> {
+    ) -> Result<LoadMeasurements, Failure> {
         let mut taking = JoinSet::new();
         let mut take = |client| {
             let load = self.clone();
@@ -169,7 +169,7 @@ impl Load {
         }
     }
 
-    fn not_stored(&self, seen: &mut Seen, items: usize, error: Error) {
+    fn not_stored(&self, seen: &mut LoadEvents, items: usize, error: Error) {
         self.backlog.add_permits(items);
         seen.failed(error);
     }
@@ -196,11 +196,11 @@ impl Load {
     }
 
     /// Acks items.
-    async fn take(&self, client: &Client, items: Vec<Dequeued>, called: Instant) {
+    async fn take(&self, client: &Client, items: Vec<ReceivedItem>, called: Instant) {
         let now = micros(self.begun.elapsed());
         let numbers: Vec<usize> = {
             let mut seen = self.seen();
-            let number = |item: &Dequeued| {
+            let number = |item: &ReceivedItem| {
                 let (number, sent) = read(&item.payload)?;
                 seen.ledger.delivered(number, called);
                 seen.end_to_end.push(now.saturating_sub(sent));
@@ -233,16 +233,16 @@ impl Load {
         payload.into()
     }
 
-    fn measured(&self) -> Result<Measured, Failure> {
+    fn measured(&self) -> Result<LoadMeasurements, Failure> {
         let mut seen = self.seen();
-        let Seen { ledger, error, errors, last, .. } = &mut *seen;
+        let LoadEvents { ledger, error, errors, last, .. } = &mut *seen;
         if ledger.stored == 0 {
             return Err(error
                 .take()
                 .map_or_else(|| Failure::new("interrupted; nothing was stored"), Into::into));
         }
         let span = last.map_or(Duration::ZERO, |last| last - self.begun);
-        Ok(Measured {
+        Ok(LoadMeasurements {
             topic: self.topic.clone(),
             stored: ledger.stored,
             acked: ledger.acked,
@@ -257,7 +257,7 @@ impl Load {
         })
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, LoadEvents> {
         // A panic while the lock is held leaves counts that are of use.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -275,7 +275,7 @@ async fn go_on(calls: &mut JoinSet<()>) {
     }
 }
 
-impl Seen {
+impl LoadEvents {
     fn failed(&mut self, error: Error) {
         self.errors += 1;
         self.error.get_or_insert(error);

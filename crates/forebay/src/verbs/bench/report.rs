@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Measurements of a load.
-pub struct Measured {
+pub struct LoadMeasurements {
     /// The topic.
     pub topic: String,
     /// Items whose storing is confirmed.
@@ -71,7 +71,7 @@ fn millis(micros: u32) -> f64 {
     f64::from(micros) / 1_000.0
 }
 
-impl Measured {
+impl LoadMeasurements {
     /// Nothing is left in the topic.
     pub fn is_clean(&self) -> bool {
         self.lost == 0 && self.errors == 0
@@ -97,7 +97,7 @@ impl Measured {
     }
 }
 
-impl One for Measured {
+impl One for LoadMeasurements {
     fn name(&self) -> String {
         self.topic.clone()
     }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_broken_word_fails() {
-        let measured = |lost, after_ack| Measured {
+        let measured = |lost, after_ack| LoadMeasurements {
             topic: String::new(),
             stored: 1,
             acked: 1,

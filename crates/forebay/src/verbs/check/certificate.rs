@@ -11,8 +11,8 @@ use tokio::{net::TcpStream, time::timeout};
 
 use super::{
     figures::{Bad, Spec, Unit},
-    flags::Checking,
-    report::Seen,
+    flags::CheckFlags,
+    report::CheckedObject,
 };
 use crate::failure::Failure;
 
@@ -37,11 +37,11 @@ Exit status: 0 fine, 1 warning, 2 critical, 3 unknown.")]
 pub struct Certificate {
     /// Flags that all checks share.
     #[command(flatten)]
-    pub checking: Checking,
+    pub checking: CheckFlags,
 }
 
 /// Begins TLS with each address.
-pub async fn look(flags: &Certificate) -> Result<Seen, Failure> {
+pub async fn look(flags: &Certificate) -> Result<CheckedObject, Failure> {
     let config = flags.checking.connection.servers.config()?;
     let tls = Tls::new(&config.tls).map_err(|error| Failure::usage(error.message()))?;
     let has_tls = config.tls != Default::default();
@@ -62,7 +62,7 @@ pub async fn look(flags: &Certificate) -> Result<Seen, Failure> {
     let micros = end.as_micros().saturating_sub(now.as_micros());
     // Whether one that has ended is accepted is no question.
     let refused = ends.iter().filter(|(end, ..)| *end > now).find_map(|(.., accepted)| accepted.clone());
-    Ok(Seen {
+    Ok(CheckedObject {
         target: (*addr).to_owned(),
         labels: vec![("address", (*addr).to_owned())],
         values: vec![micros as f64 / 86_400e6],

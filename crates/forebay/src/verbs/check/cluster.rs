@@ -5,8 +5,8 @@ use forebay_client::v1::NodeState;
 
 use super::{
     figures::{Bad, Spec, Unit},
-    flags::Checking,
-    report::Seen,
+    flags::CheckFlags,
+    report::CheckedObject,
 };
 use crate::failure::Failure;
 
@@ -31,11 +31,11 @@ Exit status: 0 fine, 1 warning, 2 critical, 3 unknown.")]
 pub struct Cluster {
     /// Flags that all checks share.
     #[command(flatten)]
-    pub checking: Checking,
+    pub checking: CheckFlags,
 }
 
 /// Asks for the nodes and the shards.
-pub async fn look(flags: &Cluster) -> Result<Seen, Failure> {
+pub async fn look(flags: &Cluster) -> Result<CheckedObject, Failure> {
     let client = flags.checking.connection.client().await?;
     let (nodes, shards) = (client.nodes().await?, client.shards().await?);
     let nodes = |state| nodes.iter().filter(|node| node.state() == state).count();
@@ -44,7 +44,7 @@ pub async fn look(flags: &Cluster) -> Result<Seen, Failure> {
     // Far below 2^53.
     let values =
         [unserved, trouble, nodes(NodeState::Silent), nodes(NodeState::Live)].map(|count| count as f64);
-    Ok(Seen {
+    Ok(CheckedObject {
         target: format!("{} shards", shards.len()),
         labels: Vec::new(),
         values: values.into(),

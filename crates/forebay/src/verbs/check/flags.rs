@@ -19,7 +19,7 @@ pub enum Form {
 
 /// The servers, the thresholds, and the format.
 #[derive(Args)]
-pub struct Checking {
+pub struct CheckFlags {
     /// Which servers are asked.
     #[command(flatten)]
     pub connection: Connection,

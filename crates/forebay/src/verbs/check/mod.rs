@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 use super::severity::Severity;
 use crate::failure::Failure;
 use figures::{Limits, Spec};
-use flags::Checking;
+use flags::CheckFlags;
 use report::Report;
 
 /// The flags.
@@ -68,6 +68,6 @@ impl Check {
 }
 
 /// The thresholds. Those of figures that neither flag names have their defaults.
-fn limits(specs: &[Spec], checking: &Checking) -> Result<Limits, Failure> {
+fn limits(specs: &[Spec], checking: &CheckFlags) -> Result<Limits, Failure> {
     Limits::read(specs, &checking.warn, &checking.critical)
 }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Object of a check with its figures.
-pub struct Seen {
+pub struct CheckedObject {
     /// Its name.
     pub target: String,
     /// Names and values that tell it from others, in Prometheus' format.
@@ -36,11 +36,11 @@ pub struct Report {
     /// Names and values that tell it from others.
     labels: Vec<(&'static str, String)>,
     /// The figures.
-    figures: Vec<Judged>,
+    figures: Vec<ComparedFigure>,
 }
 
 /// A figure, compared.
-struct Judged {
+struct ComparedFigure {
     /// Its name, threshold and unit in each form.
     spec: &'static Spec,
     /// Its value.
@@ -58,8 +58,8 @@ impl Report {
     }
 
     /// Compares what was seen.
-    pub fn of(check: &'static str, seen: Seen, specs: &'static [Spec], limits: &Limits) -> Self {
-        let judge = |((spec, value), limits): ((&'static Spec, f64), &[Option<f64>; 2])| Judged {
+    pub fn of(check: &'static str, seen: CheckedObject, specs: &'static [Spec], limits: &Limits) -> Self {
+        let judge = |((spec, value), limits): ((&'static Spec, f64), &[Option<f64>; 2])| ComparedFigure {
             spec,
             value,
             limits: *limits,
@@ -69,7 +69,7 @@ impl Report {
         let worst = figures.iter().map(|it| it.severity).max().unwrap_or(Severity::Fine);
         let doubt = seen.in_doubt.as_ref().map_or(Severity::Fine, |_| Severity::Unknown);
         let wrong: Vec<String> =
-            figures.iter().filter(|it| it.severity > Severity::Fine).map(Judged::why).collect();
+            figures.iter().filter(|it| it.severity > Severity::Fine).map(ComparedFigure::why).collect();
         let all = || figures.iter().map(|it| format!("{} {}", it.spec.name, it.spec.show(it.value)));
         let mut said = if wrong.is_empty() { all().collect::<Vec<_>>() } else { wrong };
         said.extend(seen.in_doubt);
@@ -92,7 +92,7 @@ impl Report {
     }
 
     fn json(&self) -> Value {
-        let figure = |it: &Judged| {
+        let figure = |it: &ComparedFigure| {
             json!({
                 "name": it.spec.name,
                 "value": it.value,
@@ -159,7 +159,7 @@ impl Report {
     }
 }
 
-impl Judged {
+impl ComparedFigure {
     /// Tells why it is bad.
     fn why(&self) -> String {
         let limit = self.limits[usize::from(self.severity == Severity::Critical)].unwrap_or_default();
@@ -180,7 +180,7 @@ mod tests {
         let in_doubt = in_doubt.map(str::to_owned);
         Report::of(
             "topic",
-            Seen { target: "mail".into(), labels, values: values.into(), in_doubt },
+            CheckedObject { target: "mail".into(), labels, values: values.into(), in_doubt },
             topic::FIGURES,
             &limits,
         )

@@ -10,8 +10,8 @@ use forebay_types::{Clock as _, SystemClock};
 
 use super::{
     figures::{Bad, Spec, Unit},
-    flags::Checking,
-    report::Seen,
+    flags::CheckFlags,
+    report::CheckedObject,
 };
 use crate::failure::Failure;
 
@@ -44,11 +44,11 @@ pub struct Topic {
     topic: String,
     /// Flags that all checks share.
     #[command(flatten)]
-    pub checking: Checking,
+    pub checking: CheckFlags,
 }
 
 /// Asks for the topic.
-pub async fn look(flags: &Topic) -> Result<Seen, Failure> {
+pub async fn look(flags: &Topic) -> Result<CheckedObject, Failure> {
     let client = flags.checking.connection.client().await?;
     let (namespace, topic) = (client.namespace().to_owned(), flags.topic.clone());
     let asked = client.ask(GetTopicRequest { namespace, topic }).await;
@@ -61,7 +61,7 @@ pub async fn look(flags: &Topic) -> Result<Seen, Failure> {
     let now = SystemClock::default().wall();
     let values = figures.map_or([0.0; FIGURES.len()], |topic| values(&topic, now));
     let shards: Vec<String> = incomplete.iter().map(ToString::to_string).collect();
-    Ok(Seen {
+    Ok(CheckedObject {
         target: flags.topic.clone(),
         labels: vec![("namespace", client.namespace().to_owned()), ("topic", flags.topic.clone())],
         values: values.into(),

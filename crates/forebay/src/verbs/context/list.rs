@@ -27,7 +27,7 @@ impl ListContexts {
         let Contexts { current, context } = Contexts::load()?;
         let named = |(name, context)| {
             let is_current = current.as_ref() == Some(&name);
-            Named { name, context, is_current }
+            NamedContext { name, context, is_current }
         };
         let rows: Vec<_> = context.into_iter().map(named).collect();
         List { field: "contexts", rows: &rows, rest: Vec::new() }.print(self.format.output, &self.format.look)
@@ -35,7 +35,7 @@ impl ListContexts {
 }
 
 /// A context with its name.
-struct Named {
+struct NamedContext {
     /// The name.
     name: String,
     /// The context.
@@ -44,7 +44,7 @@ struct Named {
     is_current: bool,
 }
 
-impl Row for Named {
+impl Row for NamedContext {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("CONTEXT", |row, _| Cell::from(&row.name)),
         Column::new("CURRENT", |row, _| if row.is_current { "yes" } else { "" }.into()),

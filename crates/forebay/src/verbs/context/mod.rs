@@ -33,17 +33,17 @@ enum Verb {
     List(list::ListContexts),
     /// Make a context the current one, which holds where no other is named
     #[command(after_help = "Examples:\n  forebay context use prod")]
-    Use(Named),
+    Use(NameFlags),
     /// Show a context
     Show(show::Show),
     /// Forget a context
     #[command(after_help = "Examples:\n  forebay context remove prod")]
-    Remove(Named),
+    Remove(NameFlags),
 }
 
 /// The flags of verbs with nothing but a name.
 #[derive(Args)]
-struct Named {
+struct NameFlags {
     /// The context's name
     name: String,
 }
@@ -55,13 +55,13 @@ impl Context {
             Verb::Add(verb) => verb.run().await,
             Verb::List(verb) => verb.run(),
             Verb::Show(verb) => verb.run(),
-            Verb::Use(Named { name }) => {
+            Verb::Use(NameFlags { name }) => {
                 let mut contexts = Contexts::load()?;
                 contexts.get(&name)?;
                 contexts.current = Some(name);
                 contexts.save()
             }
-            Verb::Remove(Named { name }) => {
+            Verb::Remove(NameFlags { name }) => {
                 let mut contexts = Contexts::load()?;
                 contexts.get(&name)?;
                 contexts.context.remove(&name);

@@ -20,7 +20,7 @@ pub struct List {
     pub topic: String,
     /// How many, and how they are printed.
     #[command(flatten)]
-    pub listing: item::Listing,
+    pub listing: item::ListFlags,
 }
 
 impl From<List> for item::List {

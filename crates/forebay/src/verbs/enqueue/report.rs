@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use forebay_client::{Enqueued, Error};
+use forebay_client::{EnqueuedItem, Error};
 use serde_json::Value;
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The answer to one item.
-type Answer = Result<Enqueued, Error>;
+type Answer = Result<EnqueuedItem, Error>;
 
 /// Prints answers and keeps what the exit status depends on.
 pub struct Report {

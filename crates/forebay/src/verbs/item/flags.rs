@@ -26,12 +26,12 @@ pub struct List {
     pub state: State,
     /// How many, and how they are printed.
     #[command(flatten)]
-    pub listing: Listing,
+    pub listing: ListFlags,
 }
 
 /// Flags that the lists of items and of dead letters share.
 #[derive(Args)]
-pub struct Listing {
+pub struct ListFlags {
     /// Server and namespace.
     #[command(flatten)]
     pub connection: Connection,

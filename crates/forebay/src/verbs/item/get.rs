@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// An item, and how its payload is printed.
-struct Shown {
+struct PrintedItem {
     /// The item.
     item: Item,
     /// How its payload is printed.
@@ -29,10 +29,10 @@ pub async fn run(flags: &Get) -> Result<(), Failure> {
         max_payload_bytes: flags.max_payload_bytes,
     };
     let item = client.ask(request).await?.item.unwrap_or_default();
-    output::print_one(&Shown { item, payload: flags.payload }, &flags.format)
+    output::print_one(&PrintedItem { item, payload: flags.payload }, &flags.format)
 }
 
-impl One for Shown {
+impl One for PrintedItem {
     fn name(&self) -> String {
         self.item.item_id.clone()
     }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// An entry of the list.
-struct Listed {
+struct ItemListEntry {
     /// The item.
     item: Item,
     /// How its payload is printed.
@@ -39,7 +39,7 @@ pub async fn run(flags: &flags::List) -> Result<(), Failure> {
         };
         let page = client.ask(request).await?;
         incomplete.extend(page.incomplete_shards);
-        let listed = |item| Listed { item, payload: listing.payload };
+        let listed = |item| ItemListEntry { item, payload: listing.payload };
         Ok((page.items.into_iter().map(listed).collect(), page.next_page_token))
     });
     let (items, next) = pages.await?;
@@ -49,7 +49,7 @@ pub async fn run(flags: &flags::List) -> Result<(), Failure> {
     List { field: "items", rows: &items, rest }.print(listing.format.output, &listing.format.look)
 }
 
-impl Row for Listed {
+impl Row for ItemListEntry {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("ITEM", |it, _| Cell::from(&it.item.item_id)),
         Column::new("STATE", |it, _| show::state(it.item.state()).into()),

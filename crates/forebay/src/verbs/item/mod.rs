@@ -11,7 +11,7 @@ mod update;
 pub use cancel::Cancel;
 use clap::{Args, Subcommand};
 pub use explain::Explain;
-pub use flags::{Get, List, Listing, State};
+pub use flags::{Get, List, ListFlags, State};
 pub use get::run as get;
 pub use list::run as list;
 pub use update::Update;

@@ -58,7 +58,7 @@ pub struct Update {
 }
 
 /// Result of the item's update.
-struct Updated {
+struct UpdateOutcome {
     /// Its id.
     item: String,
     /// The answer of the node.
@@ -94,11 +94,11 @@ impl Update {
             dry_run,
         };
         let answer = client.ask(request).await?;
-        output::print_one(&Updated { item, answer }, &format)
+        output::print_one(&UpdateOutcome { item, answer }, &format)
     }
 }
 
-impl One for Updated {
+impl One for UpdateOutcome {
     fn name(&self) -> String {
         self.item.clone()
     }

@@ -12,7 +12,7 @@ use get::Get;
 use list::ListNamespaces;
 use put::Put;
 
-use super::pauses::{Pausing, Resuming};
+use super::pauses::{PauseFlags, ResumeFlags};
 use crate::failure::Failure;
 
 /// The flags.
@@ -55,7 +55,7 @@ Examples:
 struct Pause {
     /// Flags that all such verbs share.
     #[command(flatten)]
-    pausing: Pausing,
+    pausing: PauseFlags,
 }
 
 /// The flags of `forebay namespace resume`.
@@ -67,7 +67,7 @@ Examples:
 struct Resume {
     /// Flags that all such verbs share.
     #[command(flatten)]
-    resuming: Resuming,
+    resuming: ResumeFlags,
 }
 
 impl NamespaceCommand {

@@ -15,7 +15,7 @@ use crate::{
     verbs::{
         connection::Connection,
         note::Note,
-        settings::{self, Given, SettingFlags},
+        settings::{self, FlagValue, SettingFlags},
     },
 };
 
@@ -43,7 +43,7 @@ pub struct Put {
     settings: SettingFlags,
     /// How long dedupe keys and request ids are remembered, as in 2m; `inherit`: not set here
     #[arg(long, value_name = "TIME", value_parser = settings::span)]
-    dedupe_window: Option<Given<Duration>>,
+    dedupe_window: Option<FlagValue<Duration>>,
     /// Only if the settings have this version, as `namespace get` shows it; 0: there are none
     #[arg(long, value_name = "NUMBER")]
     if_version: Option<u64>,

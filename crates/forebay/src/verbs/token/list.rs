@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A token, as of now.
-struct Listed {
+struct TokenListEntry {
     /// The token.
     record: Record,
     /// `valid`, `revoked` or `ended`.
@@ -30,17 +30,18 @@ pub fn list(path: &Path, format: &Format) -> Result<(), Failure> {
         (_, Some(ends)) if ends <= now => "ended",
         _ => "valid",
     };
-    let listed: Vec<_> = tokens.into_iter().map(|record| Listed { state: state(&record), record }).collect();
+    let listed: Vec<_> =
+        tokens.into_iter().map(|record| TokenListEntry { state: state(&record), record }).collect();
     List::all("tokens", &listed).print(format.output, &format.look)
 }
 
-impl Listed {
+impl TokenListEntry {
     fn grants(&self) -> Vec<String> {
         self.record.grants.iter().map(ToString::to_string).collect()
     }
 }
 
-impl Row for Listed {
+impl Row for TokenListEntry {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("ID", |token, _| Cell::from(&token.record.id)),
         Column::new("STATE", |token, _| match token.state {

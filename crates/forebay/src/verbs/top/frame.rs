@@ -6,7 +6,7 @@ use forebay_client::{
 };
 use forebay_proto::time::from_timestamp;
 
-use super::{seen::Seen, view::View};
+use super::{seen::FrameAnswer, view::View};
 use crate::{
     output::{Cell, One as _, Style, Table, visible},
     verbs::flow::{per_second, rate},
@@ -48,14 +48,14 @@ impl Frame {
     }
 
     /// Takes an answer.
-    pub fn take(&mut self, seen: Seen, wall: Timestamp) {
+    pub fn take(&mut self, seen: FrameAnswer, wall: Timestamp) {
         self.error = None;
         match seen {
-            Seen::Topic(report) => {
+            FrameAnswer::Topic(report) => {
                 self.incomplete = report.incomplete_shards.clone();
                 self.report = Some(report);
             }
-            Seen::Topics(topics, incomplete) => {
+            FrameAnswer::Topics(topics, incomplete) => {
                 self.report = None;
                 (self.topics, self.incomplete) = (topics, incomplete);
             }
@@ -193,7 +193,7 @@ mod tests {
         let mut unknown = topic("b", 1, 0);
         unknown.rates = None;
         frame.take(
-            Seen::Topics(vec![topic("a", 10, 3), topic("c", 0, 0), unknown.clone()], Vec::new()),
+            FrameAnswer::Topics(vec![topic("a", 10, 3), topic("c", 0, 0), unknown.clone()], Vec::new()),
             at(61),
         );
         let lines = frame.lines(&view);
@@ -209,7 +209,7 @@ mod tests {
             ["a", "1m", "ago", "10", "1", "0", "3", "2", "12.0", "9.5", "0.50"]
         );
         assert_eq!(row(&lines[line_of(2)])[8..], ["-", "-", "-"], "a server of the release before");
-        frame.take(Seen::Topics(vec![unknown], vec![3]), at(65));
+        frame.take(FrameAnswer::Topics(vec![unknown], vec![3]), at(65));
         let lines = frame.lines(&view);
         assert!(
             lines[2].starts_with("TOO LOW: 1 shards") && lines[1].contains("  in -  out -  "),
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn what_is_old_is_kept_and_said_to_be_old() {
         let mut frame = Frame::new(String::new(), true);
-        frame.take(Seen::Topics(vec![topic("a", 10, 3)], Vec::new()), at(61));
+        frame.take(FrameAnswer::Topics(vec![topic("a", 10, 3)], Vec::new()), at(61));
         frame.fail("no\nanswer\u{1b}[2J".to_owned());
         let lines = frame.lines(&View::new(true));
         assert!(lines[2].starts_with("NOT RENEWED: ") && lines[line_of(0)].starts_with("n/a "), "{lines:?}");
@@ -232,7 +232,7 @@ mod tests {
         let mut frame = Frame::new(hostile.to_owned(), true);
         let mut topic = topic(hostile, 1, 1);
         topic.namespace = hostile.to_owned();
-        frame.take(Seen::Topics(vec![topic], Vec::new()), at(61));
+        frame.take(FrameAnswer::Topics(vec![topic], Vec::new()), at(61));
         for line in frame.lines(&View::new(true)) {
             assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
         }

@@ -26,7 +26,7 @@ use crate::{
     output::{Format, Output},
 };
 use frame::Frame;
-use seen::{Seen, ask};
+use seen::{FrameAnswer, ask};
 use view::{Then, View};
 
 /// The flags.
@@ -64,7 +64,8 @@ impl Top {
     pub async fn run(self) -> Result<(), Failure> {
         let client = self.connection.client().await?;
         if !matches!(self.format.output, Output::Table | Output::Wide) {
-            let Seen::Topics(topics, incomplete) = ask(client, View::new(self.all_namespaces)).await? else {
+            let FrameAnswer::Topics(topics, incomplete) = ask(client, View::new(self.all_namespaces)).await?
+            else {
                 return Ok(());
             };
             return topic::print_topics(topics, String::new(), incomplete, self.all_namespaces, &self.format);
@@ -89,21 +90,21 @@ impl Top {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut ticks = interval(self.interval.max(Duration::from_millis(100)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut asking: Option<Asking> = None;
+        let mut asking: Option<FrameCall> = None;
         loop {
             screen.draw(&frame.lines(&view), view.marked(&frame.names()).map(frame::line_of))?;
             tokio::select! {
                 key = screen.key() => match view.press(key, &frame.names()) {
                     Then::Draw => {}
-                    Then::Ask => asking = Some(Asking::begin(&client, &view)),
+                    Then::Ask => asking = Some(FrameCall::begin(&client, &view)),
                     Then::Quit => return Ok(()),
                 },
                 _ = ticks.tick() => {
                     if !view.is_held() && asking.is_none() {
-                        asking = Some(Asking::begin(&client, &view));
+                        asking = Some(FrameCall::begin(&client, &view));
                     }
                 }
-                answer = Asking::end(&mut asking) => {
+                answer = FrameCall::end(&mut asking) => {
                     asking = None;
                     match answer {
                         Ok(seen) => frame.take(seen, SystemClock::default().wall()),
@@ -118,15 +119,15 @@ impl Top {
 }
 
 /// A call under way. Another one may take its place, as after a key.
-struct Asking(JoinHandle<Result<Seen, Error>>);
+struct FrameCall(JoinHandle<Result<FrameAnswer, Error>>);
 
-impl Asking {
+impl FrameCall {
     fn begin(client: &Client, view: &View) -> Self {
         Self(tokio::spawn(ask(client.clone(), view.clone())))
     }
 
     /// Waits for the answer; without a call for ever.
-    async fn end(asking: &mut Option<Self>) -> Result<Seen, Error> {
+    async fn end(asking: &mut Option<Self>) -> Result<FrameAnswer, Error> {
         match asking {
             None => std::future::pending().await,
             // The task is aborted only where nobody waits for it.
@@ -138,7 +139,7 @@ impl Asking {
     }
 }
 
-impl Drop for Asking {
+impl Drop for FrameCall {
     fn drop(&mut self) {
         self.0.abort();
     }

@@ -12,7 +12,7 @@ use super::view::View;
 const TOPICS_MAX: u32 = 100;
 
 /// The answer for a frame.
-pub enum Seen {
+pub enum FrameAnswer {
     /// The topics.
     Topics(Vec<Figures>, Vec<u32>),
     /// One of them.
@@ -20,11 +20,11 @@ pub enum Seen {
 }
 
 /// One call.
-pub async fn ask(client: Client, view: View) -> Result<Seen, Error> {
+pub async fn ask(client: Client, view: View) -> Result<FrameAnswer, Error> {
     if let Some(topic) = view.open() {
         let (namespace, topic) = (client.namespace().to_owned(), topic.to_owned());
         let report = client.ask(GetTopicRequest { namespace, topic }).await?;
-        return Ok(Seen::Topic(Box::new(report)));
+        return Ok(FrameAnswer::Topic(Box::new(report)));
     }
     let request = ListTopicsRequest {
         namespace: if view.all_namespaces() { ALL_NAMESPACES } else { client.namespace() }.to_owned(),
@@ -34,5 +34,5 @@ pub async fn ask(client: Client, view: View) -> Result<Seen, Error> {
         ..Default::default()
     };
     let list = client.ask(request).await?;
-    Ok(Seen::Topics(list.topics, list.incomplete_shards))
+    Ok(FrameAnswer::Topics(list.topics, list.incomplete_shards))
 }

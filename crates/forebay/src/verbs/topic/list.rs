@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// An entry of the list.
-struct Listed {
+struct TopicListEntry {
     /// The topic.
     figures: Topic,
     /// The list is of all namespaces.
@@ -53,13 +53,14 @@ pub fn print(
     with_namespace: bool,
     format: &Format,
 ) -> Result<(), Failure> {
-    let topics: Vec<_> = topics.into_iter().map(|figures| Listed { figures, with_namespace }).collect();
+    let topics: Vec<_> =
+        topics.into_iter().map(|figures| TopicListEntry { figures, with_namespace }).collect();
     output::note_incomplete(&format.look, &incomplete);
     let rest = vec![("nextPageToken", next.into()), ("incompleteShards", incomplete.into())];
     List { field: "topics", rows: &topics, rest }.print(format.output, &format.look)
 }
 
-impl Row for Listed {
+impl Row for TopicListEntry {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("TOPIC", |it, _| it.name().into()),
         Column::new("OLDEST READY", |it, style| style.optional_time(it.figures.oldest_ready_at).into()),

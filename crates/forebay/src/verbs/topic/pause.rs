@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::{
     failure::Failure,
-    verbs::pauses::{Pausing, Resuming},
+    verbs::pauses::{PauseFlags, ResumeFlags},
 };
 
 /// The flags of `forebay topic pause`.
@@ -19,7 +19,7 @@ pub struct Pause {
     topic: String,
     /// Flags that all such verbs share.
     #[command(flatten)]
-    pausing: Pausing,
+    pausing: PauseFlags,
 }
 
 impl Pause {
@@ -40,7 +40,7 @@ pub struct Resume {
     topic: String,
     /// Flags that all such verbs share.
     #[command(flatten)]
-    resuming: Resuming,
+    resuming: ResumeFlags,
 }
 
 impl Resume {

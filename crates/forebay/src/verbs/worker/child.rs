@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{
     environment, stderr_tail,
-    stopping::{Stage, Stopping},
+    stopping::{Stage, StopSignal},
 };
 
 /// How long the rest of a command's stderr is awaited: what it has started may keep it open.
@@ -62,7 +62,7 @@ pub struct Runner {
     /// How long it has after SIGTERM.
     pub kill_after: Duration,
     /// Whether the worker stops.
-    pub stopping: Stopping,
+    pub stopping: StopSignal,
 }
 
 impl Runner {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use forebay_client::{Dequeued, Timestamp};
+use forebay_client::{ReceivedItem, Timestamp};
 #[cfg(target_os = "linux")]
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::process::Command;
@@ -28,7 +28,7 @@ pub fn hide() {
 }
 
 /// Sets the variables of an item.
-pub fn set(command: &mut Command, namespace: &str, item: &Dequeued, result_file: &Path) {
+pub fn set(command: &mut Command, namespace: &str, item: &ReceivedItem, result_file: &Path) {
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let is_secret = SECRETS.iter().any(|part| name.contains(part));
         if name.starts_with("FOREBAY_") && is_secret || name.starts_with(HEADER) {
@@ -59,7 +59,7 @@ pub fn set(command: &mut Command, namespace: &str, item: &Dequeued, result_file:
 }
 
 /// The variables for the headers. Two headers may have one name there; the first in their order has it.
-fn headers(item: &Dequeued) -> Vec<(String, &str)> {
+fn headers(item: &ReceivedItem) -> Vec<(String, &str)> {
     let mut headers: Vec<_> = item.headers.iter().collect();
     headers.sort_unstable();
     headers.reverse();

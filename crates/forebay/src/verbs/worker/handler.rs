@@ -17,7 +17,7 @@ use super::{
     child::Runner,
     flags::Worker,
     result_file,
-    stopping::{Stage, Stopping},
+    stopping::{Stage, StopSignal},
     verdict::{CannotRun, Past, Rules, Verdict},
 };
 use crate::{failure::Failure, output::visible};
@@ -45,7 +45,7 @@ pub struct Jobs {
     /// Nothing is said of single items.
     quiet: bool,
     /// Whether the worker stops.
-    stopping: Stopping,
+    stopping: StopSignal,
 }
 
 impl Jobs {
@@ -55,7 +55,7 @@ impl Jobs {
         command: Vec<OsString>,
         namespace: &str,
         max_items: Option<u64>,
-        stopping: Stopping,
+        stopping: StopSignal,
     ) -> Result<Self, Failure> {
         Ok(Self {
             runner: Runner {

@@ -20,14 +20,14 @@ use crate::{
 };
 pub use flags::Worker;
 use handler::Jobs;
-use stopping::{Stage, Stopping};
+use stopping::{Stage, StopSignal};
 
 impl Worker {
     /// Runs the command on items until it is told to stop, or until there is nothing more to do.
     pub async fn run(self) -> Result<(), Failure> {
         let command = self.command()?;
         environment::hide();
-        let stopping = Stopping::listen(self.grace)?;
+        let stopping = StopSignal::listen(self.grace)?;
         let config = ClientConfig { learn_nodes: true, ..self.servers.config()? };
         if !self.quiet {
             log::start_warnings();
@@ -76,7 +76,7 @@ impl Worker {
     }
 
     /// Says that no more items are taken, once that is so because of a signal.
-    async fn confirm_stop(&self, stopping: &Stopping) -> Infallible {
+    async fn confirm_stop(&self, stopping: &StopSignal) -> Infallible {
         stopping.reached(Stage::Draining).await;
         // The consumer is told before.
         tokio::task::yield_now().await;

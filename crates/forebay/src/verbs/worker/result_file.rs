@@ -17,7 +17,7 @@ const DELAY_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 /// Outcome that a command wants for its item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Wanted {
+pub enum CommandOutcome {
     /// It is done.
     Ack,
     /// It failed and is delivered again.
@@ -33,7 +33,7 @@ pub enum Wanted {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Content {
     /// Outcome for the item.
-    outcome: Wanted,
+    outcome: CommandOutcome,
     /// How long a nacked item is not delivered.
     #[serde(default, with = "optional_span")]
     delay: Option<Duration>,
@@ -47,9 +47,9 @@ struct Content {
 
 /// Result that a command has written.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct CommandResult {
     /// Outcome for the item.
-    pub outcome: Wanted,
+    pub outcome: CommandOutcome,
     /// How long a nacked item is not delivered.
     pub delay: Option<Duration>,
     /// Why.
@@ -59,7 +59,7 @@ pub struct Said {
 }
 
 /// Reads the file, if the command wrote one, and removes it.
-pub fn take(path: &Path) -> Result<Option<Said>, String> {
+pub fn take(path: &Path) -> Result<Option<CommandResult>, String> {
     let text = read(path);
     // A file that is left is removed with the folder.
     let _ = fs::remove_file(path);
@@ -83,18 +83,18 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-fn parse(text: &[u8]) -> Result<Said, String> {
+fn parse(text: &[u8]) -> Result<CommandResult, String> {
     let content: Content = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let metadata = content.metadata_base64.map(|text| STANDARD.decode(text)).transpose();
     let metadata = metadata.map_err(|error| format!("metadataBase64: {error}"))?.map(Bytes::from);
-    if content.outcome != Wanted::Nack && (content.delay.is_some() || metadata.is_some()) {
+    if content.outcome != CommandOutcome::Nack && (content.delay.is_some() || metadata.is_some()) {
         return Err("delay and metadataBase64 are for a nack".to_owned());
     }
     if content.delay.is_some_and(|delay| delay > DELAY_MAX) {
         return Err("delay: it is more than 366 days".to_owned());
     }
     let reason = content.reason.map(|FreeText(text)| text);
-    Ok(Said { outcome: content.outcome, delay: content.delay, reason, metadata })
+    Ok(CommandResult { outcome: content.outcome, delay: content.delay, reason, metadata })
 }
 
 /// Spans such as `30s`.
@@ -159,14 +159,14 @@ mod tests {
     fn what_a_command_says_is_read() {
         let said =
             parse(br#"{"outcome":"nack","delay":"30s","reason":"busy","metadataBase64":"cDc="}"#).unwrap();
-        let expected = Said {
-            outcome: Wanted::Nack,
+        let expected = CommandResult {
+            outcome: CommandOutcome::Nack,
             delay: Some(Duration::from_secs(30)),
             reason: Some("busy".to_owned()),
             metadata: Some("p7".into()),
         };
         assert_eq!(said, expected);
-        assert_eq!(parse(br#"{"outcome":"dead-letter"}"#).unwrap().outcome, Wanted::DeadLetter);
+        assert_eq!(parse(br#"{"outcome":"dead-letter"}"#).unwrap().outcome, CommandOutcome::DeadLetter);
         for (wrong, says) in [
             (r#"{"outcome":"done"}"#, "unknown variant `done`"),
             (r#"{"outcome":"ack","delay":"1s"}"#, "are for a nack"),

@@ -27,9 +27,9 @@ pub enum Stage {
 
 /// The stage, shared by all that wait for it.
 #[derive(Debug, Clone)]
-pub struct Stopping(watch::Sender<Stage>);
+pub struct StopSignal(watch::Sender<Stage>);
 
-impl Stopping {
+impl StopSignal {
     /// Follows SIGTERM and SIGINT from now on.
     pub fn listen(grace: Duration) -> Result<Self, Failure> {
         let mut terminate = signal(SignalKind::terminate())?;

@@ -2,12 +2,12 @@
 
 use std::{io, time::Duration};
 
-use forebay_client::{Dequeued, Outcome};
+use forebay_client::{Outcome, ReceivedItem};
 use rand::{RngExt as _, rngs::StdRng};
 
 use super::{
     child::End,
-    result_file::{Said, Wanted},
+    result_file::{CommandOutcome, CommandResult},
     stderr_tail,
 };
 
@@ -63,14 +63,20 @@ pub struct Past {
 
 impl Past {
     /// Counts them by a delivery.
-    pub fn of(item: &Dequeued) -> Self {
+    pub fn of(item: &ReceivedItem) -> Self {
         Self { failures: item.failures, others: item.attempt.saturating_sub(item.failures) }
     }
 }
 
 impl Rules {
     /// Judges an item.
-    pub fn judge(&self, end: End, stderr: &[u8], said: Result<Option<Said>, String>, past: Past) -> Verdict {
+    pub fn judge(
+        &self,
+        end: End,
+        stderr: &[u8],
+        said: Result<Option<CommandResult>, String>,
+        past: Past,
+    ) -> Verdict {
         let because = |why: String| match stderr_tail::reason(stderr) {
             reason if reason.is_empty() => why,
             reason => reason,
@@ -121,13 +127,13 @@ impl Rules {
     }
 
     /// Follows the wish of the command itself.
-    fn obey(&self, said: Said, failures: u32, otherwise: &str) -> Verdict {
+    fn obey(&self, said: CommandResult, failures: u32, otherwise: &str) -> Verdict {
         let why = said.reason.unwrap_or_else(|| otherwise.to_owned());
         let outcome = match said.outcome {
-            Wanted::Ack => Outcome::Ack,
-            Wanted::Release => Outcome::Release,
-            Wanted::DeadLetter => Outcome::reject(&why),
-            Wanted::Nack => Outcome::Retry {
+            CommandOutcome::Ack => Outcome::Ack,
+            CommandOutcome::Release => Outcome::Release,
+            CommandOutcome::DeadLetter => Outcome::reject(&why),
+            CommandOutcome::Nack => Outcome::Retry {
                 delay: said.delay.unwrap_or_else(|| self.delay(failures)),
                 reason: why.clone(),
                 metadata: said.metadata,
@@ -226,13 +232,16 @@ mod tests {
 
     #[test]
     fn the_file_says_more_than_the_status() {
-        let said = |outcome| Said { outcome, delay: None, reason: None, metadata: None };
+        let said = |outcome| CommandResult { outcome, delay: None, reason: None, metadata: None };
         let judge = |status, said| rules().judge(End::Exited(status), b"", said, FIRST).outcome;
-        assert_eq!(judge(1, Ok(Some(said(Wanted::Ack)))), Outcome::Ack);
-        assert_eq!(judge(0, Ok(Some(said(Wanted::DeadLetter)))), Outcome::reject("exit status 0"));
-        assert_eq!(judge(0, Ok(Some(said(Wanted::Release)))), Outcome::Release);
-        let nack =
-            Said { delay: Some(Duration::from_secs(7)), metadata: Some("m".into()), ..said(Wanted::Nack) };
+        assert_eq!(judge(1, Ok(Some(said(CommandOutcome::Ack)))), Outcome::Ack);
+        assert_eq!(judge(0, Ok(Some(said(CommandOutcome::DeadLetter)))), Outcome::reject("exit status 0"));
+        assert_eq!(judge(0, Ok(Some(said(CommandOutcome::Release)))), Outcome::Release);
+        let nack = CommandResult {
+            delay: Some(Duration::from_secs(7)),
+            metadata: Some("m".into()),
+            ..said(CommandOutcome::Nack)
+        };
         let Outcome::Retry { delay, metadata, .. } = judge(0, Ok(Some(nack))) else { panic!() };
         assert_eq!((delay, metadata.as_deref()), (Duration::from_secs(7), Some(&b"m"[..])));
         // An ack of something that went wrong would lose the item.

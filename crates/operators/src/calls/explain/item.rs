@@ -9,11 +9,11 @@ use forebay_types::{ItemId, Key, Namespace, Refusal, ShardId, Side, Timestamp, T
 
 use super::{
     paused, topic,
-    words::{Found, consumer, items, node, time},
+    words::{FoundBlocker, consumer, items, node, time},
 };
 use crate::{
     calls::context::Admin,
-    gather::{NodeStanding, Unserved},
+    gather::{NodeStanding, UnservedShard},
 };
 
 /// The most items before it that are counted.
@@ -24,12 +24,12 @@ pub async fn blockers(
     admin: &Admin,
     namespace: &Namespace,
     id: ItemId,
-) -> Result<(Vec<Found>, String), Refusal> {
+) -> Result<(Vec<FoundBlocker>, String), Refusal> {
     let item = match admin.gather.item(namespace, id, 0).await? {
         Some(Some(item)) => item,
         None if admin.gather.knows(id.shard) => {
             let owner = admin.gather.owner(id.shard);
-            return Ok((vec![topic::unserved(&Unserved { shard: id.shard, owner })], String::new()));
+            return Ok((vec![topic::unserved(&UnservedShard { shard: id.shard, owner })], String::new()));
         }
         _ => return Ok((vec![gone(id)], String::new())),
     };
@@ -41,7 +41,7 @@ pub async fn blockers(
     let (nodes, _) = admin.gather.standing(&name).await?;
     let Some(mut at) = nodes.into_iter().find(|it| it.shards.iter().any(|one| one.shard == id.shard)) else {
         let owner = admin.gather.owner(id.shard);
-        return Ok((vec![topic::unserved(&Unserved { shard: id.shard, owner })], topic));
+        return Ok((vec![topic::unserved(&UnservedShard { shard: id.shard, owner })], topic));
     };
     let rank = item.ready_at.map(from_timestamp).map_or(0, Timestamp::as_micros);
     let key = Key { priority: item.priority, rank, seq: id.seq };
@@ -58,15 +58,15 @@ pub async fn blockers(
 }
 
 /// It is not there, or is another tenant's.
-fn gone(id: ItemId) -> Found {
+fn gone(id: ItemId) -> FoundBlocker {
     let sentence = format!(
         "There is no item {id}: it was acked, cancelled, purged, expired or deleted, or was never stored."
     );
-    Found { shard: Some(id.shard), ..Found::new(BlockerCode::Gone, sentence) }
+    FoundBlocker { shard: Some(id.shard), ..FoundBlocker::new(BlockerCode::Gone, sentence) }
 }
 
 /// Finding from the item itself. `None`: it is ready.
-fn of_item(item: &v1::Item, shard: ShardId, now: Timestamp) -> Option<Found> {
+fn of_item(item: &v1::Item, shard: ShardId, now: Timestamp) -> Option<FoundBlocker> {
     let expires_at = item.expires_at.map(from_timestamp);
     let found = match (item.state(), &item.lease, &item.death) {
         (ItemState::Dead, _, Some(death)) => {
@@ -76,7 +76,7 @@ fn of_item(item: &v1::Item, shard: ShardId, now: Timestamp) -> Option<Found> {
             if !death.reason.is_empty() {
                 sentence += &format!(" The last nack said: {}.", death.reason);
             }
-            Found { since, until, ..Found::new(BlockerCode::Dead, sentence) }
+            FoundBlocker { since, until, ..FoundBlocker::new(BlockerCode::Dead, sentence) }
         }
         (ItemState::Leased, Some(lease), _) => {
             let (since, until) = (lease.leased_at.map(from_timestamp), lease.ends_at.map(from_timestamp));
@@ -84,25 +84,25 @@ fn of_item(item: &v1::Item, shard: ShardId, now: Timestamp) -> Option<Found> {
             let when = until.map(time).unwrap_or_default();
             let sentence = format!("{who} has it. The lease ends at {when}, unless it is extended.");
             let by = lease.consumer.clone();
-            Found { since, until, by, ..Found::new(BlockerCode::Leased, sentence) }
+            FoundBlocker { since, until, by, ..FoundBlocker::new(BlockerCode::Leased, sentence) }
         }
         _ if expires_at.is_some_and(|at| at <= now) => {
             let when = expires_at.map(time).unwrap_or_default();
             let sentence = format!("It expired at {when}, and is about to be removed.");
-            Found { since: expires_at, ..Found::new(BlockerCode::Expired, sentence) }
+            FoundBlocker { since: expires_at, ..FoundBlocker::new(BlockerCode::Expired, sentence) }
         }
         (ItemState::Scheduled, ..) => {
             let until = item.ready_at.map(from_timestamp);
             let sentence = format!("It is due at {}.", until.map(time).unwrap_or_default());
-            Found { until, ..Found::new(BlockerCode::Scheduled, sentence) }
+            FoundBlocker { until, ..FoundBlocker::new(BlockerCode::Scheduled, sentence) }
         }
         _ => return None,
     };
-    Some(Found { shard: Some(shard), ..found })
+    Some(FoundBlocker { shard: Some(shard), ..found })
 }
 
 /// Causes that keep a ready item: its shard, its node, and the items before it.
-fn of_ready(at: &NodeStanding, before: Option<u64>) -> Vec<Found> {
+fn of_ready(at: &NodeStanding, before: Option<u64>) -> Vec<FoundBlocker> {
     let mut found = topic::blockers(std::slice::from_ref(at), &[]);
     let is_of_others = |code| {
         matches!(
@@ -118,17 +118,20 @@ fn of_ready(at: &NodeStanding, before: Option<u64>) -> Vec<Found> {
     if let Some(count) = before.filter(|count| *count > 0) {
         let more = if count >= BEHIND_MAX { " or more" } else { "" };
         let sentence = format!("{}{more} of its topic come before it at {}.", items(count), node(&at.node));
-        let behind = Found::new(BlockerCode::Behind, sentence);
-        found.push(Found { by: at.node.clone(), count: Some(count), ..behind });
+        let behind = FoundBlocker::new(BlockerCode::Behind, sentence);
+        found.push(FoundBlocker { by: at.node.clone(), count: Some(count), ..behind });
     }
     found
 }
 
 /// Nothing keeps it, if nothing was found.
-fn or_next(mut found: Vec<Found>, at: &NodeStanding) -> Vec<Found> {
+fn or_next(mut found: Vec<FoundBlocker>, at: &NodeStanding) -> Vec<FoundBlocker> {
     if found.is_empty() {
         let sentence = format!("It is the next item of its topic at {}.", node(&at.node));
-        found.push(Found { by: at.node.clone(), ..Found::new(BlockerCode::Deliverable, sentence) });
+        found.push(FoundBlocker {
+            by: at.node.clone(),
+            ..FoundBlocker::new(BlockerCode::Deliverable, sentence)
+        });
     }
     found
 }

@@ -11,7 +11,7 @@ use forebay_proto::v1::{self, BlockerCode};
 use forebay_types::{ItemId, Refusal, Side, TopicName};
 use prost::Message as _;
 
-use self::words::Found;
+use self::words::FoundBlocker;
 use super::context::Admin;
 
 /// Bytes that the standings of one node may take.
@@ -31,14 +31,18 @@ pub async fn serve_topic(
     let (nodes, unserved) = admin.gather.standing(&name).await?;
     let incomplete_shards = unserved.iter().map(|it| it.shard.0).collect();
     let found = with_pauses(admin, &name, topic::blockers(&nodes, &unserved)).await?;
-    let blockers = found.into_iter().map(Found::message).collect();
+    let blockers = found.into_iter().map(FoundBlocker::message).collect();
     let answer = v1::ExplainTopicResponse { blockers, incomplete_shards };
     call.reserve_answer(answer.encoded_len())?;
     Ok(answer)
 }
 
 /// Adds the pauses of the topic: of deliveries, and of new items if nothing is there that could be delivered.
-async fn with_pauses(admin: &Admin, name: &TopicName, mut found: Vec<Found>) -> Result<Vec<Found>, Refusal> {
+async fn with_pauses(
+    admin: &Admin,
+    name: &TopicName,
+    mut found: Vec<FoundBlocker>,
+) -> Result<Vec<FoundBlocker>, Refusal> {
     let mut paused = paused::pauses(admin, name, Side::Dequeue).await?;
     if !paused.is_empty() {
         found.retain(|one| one.code != BlockerCode::Deliverable);
@@ -62,7 +66,7 @@ pub async fn serve_item(
         request.item_id.parse().map_err(|error| Refusal::field("item_id", format!("{error}")))?;
     let _look = admin.gather.admit(&namespace, STANDING_BYTES)?;
     let (found, topic) = item::blockers(admin, &namespace, id).await?;
-    let blockers = found.into_iter().map(Found::message).collect();
+    let blockers = found.into_iter().map(FoundBlocker::message).collect();
     let answer = v1::ExplainItemResponse { blockers, topic };
     call.reserve_answer(answer.encoded_len())?;
     Ok(answer)

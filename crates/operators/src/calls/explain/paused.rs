@@ -3,11 +3,11 @@
 use forebay_proto::v1::BlockerCode;
 use forebay_types::{Pause, Refusal, Side, TopicName};
 
-use super::words::{Found, time};
+use super::words::{FoundBlocker, time};
 use crate::calls::context::Admin;
 
 /// The pauses of a side of a topic: of its namespace, and its own.
-pub async fn pauses(admin: &Admin, name: &TopicName, side: Side) -> Result<Vec<Found>, Refusal> {
+pub async fn pauses(admin: &Admin, name: &TopicName, side: Side) -> Result<Vec<FoundBlocker>, Refusal> {
     let namespace = TopicName::new(name.namespace.clone(), "");
     let names = vec![namespace, name.clone()];
     let policies = admin.gather.policies(name.namespace.clone(), names.clone()).await?;
@@ -21,7 +21,7 @@ pub async fn pauses(admin: &Admin, name: &TopicName, side: Side) -> Result<Vec<F
     Ok(found.collect())
 }
 
-fn found(name: &TopicName, side: Side, pause: &Pause) -> Found {
+fn found(name: &TopicName, side: Side, pause: &Pause) -> FoundBlocker {
     let (code, what) = match name.topic.is_empty() {
         true => (BlockerCode::NamespacePaused, format!("Namespace {}", name.namespace)),
         false => (BlockerCode::Paused, format!("Topic {}", name.topic)),
@@ -41,7 +41,7 @@ fn found(name: &TopicName, side: Side, pause: &Pause) -> Found {
         sentence += &format!(" The note says: {}", pause.note);
     }
     let (since, by) = (Some(pause.since), pause.by.clone());
-    Found { since, until: pause.until, by, ..Found::new(code, sentence) }
+    FoundBlocker { since, until: pause.until, by, ..FoundBlocker::new(code, sentence) }
 }
 
 #[cfg(test)]

@@ -3,19 +3,19 @@
 use forebay_engine::Standing;
 use forebay_proto::v1::BlockerCode;
 
-use super::words::{Found, are, consumer, items, node, time};
-use crate::gather::{NodeStanding, Unserved};
+use super::words::{FoundBlocker, are, consumer, items, node, time};
+use crate::gather::{NodeStanding, UnservedShard};
 
 /// Shards that have a sentence of their own for one reason.
 const NAMED_MAX: usize = 20;
 
 /// Causes that keep the topic's items, in the order in which they would have to go, and what becomes of the
 /// items then.
-pub fn blockers(nodes: &[NodeStanding], unserved: &[Unserved]) -> Vec<Found> {
-    let mut found: Vec<Found> = unserved.iter().take(NAMED_MAX).map(self::unserved).collect();
+pub fn blockers(nodes: &[NodeStanding], unserved: &[UnservedShard]) -> Vec<FoundBlocker> {
+    let mut found: Vec<FoundBlocker> = unserved.iter().take(NAMED_MAX).map(self::unserved).collect();
     if let Some(rest) = unserved.len().checked_sub(NAMED_MAX + 1) {
         let sentence = format!("{} more shards are served by no node that answers.", rest + 1);
-        found.push(Found::new(BlockerCode::ShardUnserved, sentence));
+        found.push(FoundBlocker::new(BlockerCode::ShardUnserved, sentence));
     }
     let all = || nodes.iter().flat_map(|at| at.shards.iter().map(move |shard| (&*at.node, shard)));
     for of_shard in [held_back, too_many_leased, head_outstanding] {
@@ -31,14 +31,14 @@ pub fn blockers(nodes: &[NodeStanding], unserved: &[Unserved]) -> Vec<Found> {
         let (letters, keep) = if dead == 1 { ("letter", "It is") } else { ("letters", "They are") };
         let sentence =
             format!("There {} {dead} dead {letters}. {keep} not delivered unless redriven.", are(dead));
-        found.push(Found { count: Some(dead), ..Found::new(BlockerCode::Dead, sentence) });
+        found.push(FoundBlocker { count: Some(dead), ..FoundBlocker::new(BlockerCode::Dead, sentence) });
     }
     found
 }
 
 /// No node that answers serves a shard.
-pub fn unserved(it: &Unserved) -> Found {
-    let Unserved { shard, owner } = it;
+pub fn unserved(it: &UnservedShard) -> FoundBlocker {
+    let UnservedShard { shard, owner } = it;
     let who = match &**owner {
         "" => "It has no owner that is known.".to_owned(),
         owner => format!("Its last known owner is node {owner}."),
@@ -46,12 +46,12 @@ pub fn unserved(it: &Unserved) -> Found {
     let sentence = format!(
         "Shard {shard} is served by no node that answers, so nobody knows what it holds of the topic. {who}"
     );
-    let found = Found::new(BlockerCode::ShardUnserved, sentence);
-    Found { by: owner.clone(), shard: Some(*shard), ..found }
+    let found = FoundBlocker::new(BlockerCode::ShardUnserved, sentence);
+    FoundBlocker { by: owner.clone(), shard: Some(*shard), ..found }
 }
 
 /// The breaker of a shard is open, or the shard is on its way to another node.
-fn held_back(name: &str, it: &Standing) -> Option<Found> {
+fn held_back(name: &str, it: &Standing) -> Option<FoundBlocker> {
     let held = it.ready + it.leased + it.scheduled;
     if held == 0 {
         return None;
@@ -63,8 +63,8 @@ fn held_back(name: &str, it: &Standing) -> Option<Found> {
             capital(&node(&name)),
             items(held)
         );
-        let found = Found::new(BlockerCode::ShardUnserved, sentence);
-        return Some(Found { by: name, shard: Some(shard), count, ..found });
+        let found = FoundBlocker::new(BlockerCode::ShardUnserved, sentence);
+        return Some(FoundBlocker { by: name, shard: Some(shard), count, ..found });
     }
     let since = it.breaker.as_ref()?;
     let sentence = format!(
@@ -75,21 +75,21 @@ fn held_back(name: &str, it: &Standing) -> Option<Found> {
         items(it.ready),
         are(it.ready)
     );
-    let found = Found::new(BlockerCode::BreakerOpen, sentence);
-    Some(Found { since: Some(*since), by: name, shard: Some(shard), count, ..found })
+    let found = FoundBlocker::new(BlockerCode::BreakerOpen, sentence);
+    Some(FoundBlocker { since: Some(*since), by: name, shard: Some(shard), count, ..found })
 }
 
 /// A shard leases no more.
-fn too_many_leased(name: &str, it: &Standing) -> Option<Found> {
+fn too_many_leased(name: &str, it: &Standing) -> Option<FoundBlocker> {
     let why = it.lease_refusal.as_ref().filter(|_| it.is_open())?;
     let sentence = format!("{} leases no more items of shard {}: {why}.", capital(&node(name)), it.shard);
-    let found = Found::new(BlockerCode::TooManyLeased, sentence);
+    let found = FoundBlocker::new(BlockerCode::TooManyLeased, sentence);
     let until = it.next_lease.as_ref().map(|(_, ends_at)| *ends_at);
-    Some(Found { until, by: name.to_owned(), shard: Some(it.shard), count: Some(it.leased), ..found })
+    Some(FoundBlocker { until, by: name.to_owned(), shard: Some(it.shard), count: Some(it.leased), ..found })
 }
 
 /// The first item of a shard is not known yet.
-fn head_outstanding(name: &str, it: &Standing) -> Option<Found> {
+fn head_outstanding(name: &str, it: &Standing) -> Option<FoundBlocker> {
     if !it.head_unknown || !it.is_open() {
         return None;
     }
@@ -100,12 +100,12 @@ fn head_outstanding(name: &str, it: &Standing) -> Option<Found> {
         items(it.ready),
         it.shard
     );
-    let found = Found::new(BlockerCode::HeadOutstanding, sentence);
-    Some(Found { by: name.to_owned(), shard: Some(it.shard), count: Some(it.ready), ..found })
+    let found = FoundBlocker::new(BlockerCode::HeadOutstanding, sentence);
+    Some(FoundBlocker { by: name.to_owned(), shard: Some(it.shard), count: Some(it.ready), ..found })
 }
 
 /// Nobody asks a node that has something.
-pub fn no_consumer(at: &NodeStanding) -> Option<Found> {
+pub fn no_consumer(at: &NodeStanding) -> Option<FoundBlocker> {
     let ready = at.ready();
     if ready == 0 || at.waiting() > 0 || at.leased() > 0 {
         return None;
@@ -118,12 +118,12 @@ pub fn no_consumer(at: &NodeStanding) -> Option<Found> {
         node(&at.node)
     );
     let since = at.oldest();
-    let found = Found::new(BlockerCode::NoConsumer, sentence);
-    Some(Found { since, by: at.node.clone(), count: Some(ready), ..found })
+    let found = FoundBlocker::new(BlockerCode::NoConsumer, sentence);
+    Some(FoundBlocker { since, by: at.node.clone(), count: Some(ready), ..found })
 }
 
 /// A node delivers.
-pub fn deliverable(at: &NodeStanding) -> Option<Found> {
+pub fn deliverable(at: &NodeStanding) -> Option<FoundBlocker> {
     let (ready, waiting, leased) = (at.ready(), at.waiting(), at.leased());
     if ready == 0 || waiting + leased == 0 {
         return None;
@@ -134,12 +134,12 @@ pub fn deliverable(at: &NodeStanding) -> Option<Found> {
         _ => format!("{waiting} dequeue calls wait, and get the first now."),
     };
     let sentence = format!("{} {} ready at {}. {how}", items(ready), are(ready), node(&at.node));
-    let found = Found::new(BlockerCode::Deliverable, sentence);
-    Some(Found { since: at.oldest(), by: at.node.clone(), count: Some(ready), ..found })
+    let found = FoundBlocker::new(BlockerCode::Deliverable, sentence);
+    Some(FoundBlocker { since: at.oldest(), by: at.node.clone(), count: Some(ready), ..found })
 }
 
 /// Findings if nothing is ready anywhere.
-fn nothing_ready(nodes: &[NodeStanding]) -> Vec<Found> {
+fn nothing_ready(nodes: &[NodeStanding]) -> Vec<FoundBlocker> {
     let all = || nodes.iter().flat_map(|at| &at.shards);
     let mut found = Vec::new();
     let leased: u64 = all().map(|it| it.leased).sum();
@@ -152,7 +152,12 @@ fn nothing_ready(nodes: &[NodeStanding]) -> Vec<Found> {
                 &format!(" The first lease is that of {}, and ends at {}.", consumer(by), time(until));
         }
         let by = by.unwrap_or_default();
-        found.push(Found { until, by, count: Some(leased), ..Found::new(BlockerCode::Leased, sentence) });
+        found.push(FoundBlocker {
+            until,
+            by,
+            count: Some(leased),
+            ..FoundBlocker::new(BlockerCode::Leased, sentence)
+        });
     }
     let scheduled: u64 = all().map(|it| it.scheduled).sum();
     if scheduled > 0 {
@@ -160,12 +165,12 @@ fn nothing_ready(nodes: &[NodeStanding]) -> Vec<Found> {
         let when = until.map(|at| format!(" The first is due at {}.", time(at))).unwrap_or_default();
         let wait = if scheduled == 1 { "waits" } else { "wait" };
         let sentence = format!("{} {wait} until due.{when}", items(scheduled));
-        let found_one = Found::new(BlockerCode::Scheduled, sentence);
-        found.push(Found { until, count: Some(scheduled), ..found_one });
+        let found_one = FoundBlocker::new(BlockerCode::Scheduled, sentence);
+        found.push(FoundBlocker { until, count: Some(scheduled), ..found_one });
     }
     if found.is_empty() {
         let sentence = "No shard that answers has an item of the topic that could be delivered.".to_owned();
-        found.push(Found::new(BlockerCode::NothingReady, sentence));
+        found.push(FoundBlocker::new(BlockerCode::NothingReady, sentence));
     }
     found
 }
@@ -240,11 +245,11 @@ mod tests {
         Timestamp::from_micros(1_700_000_000_000_000 + seconds * 1_000_000)
     }
 
-    fn codes(nodes: &[NodeStanding], unserved: &[Unserved]) -> Vec<BlockerCode> {
+    fn codes(nodes: &[NodeStanding], unserved: &[UnservedShard]) -> Vec<BlockerCode> {
         blockers(nodes, unserved).into_iter().map(|found| found.code).collect()
     }
 
-    fn only(one: Standing) -> Found {
+    fn only(one: Standing) -> FoundBlocker {
         let mut found = blockers(&[at("a", vec![one])], &[]);
         assert_eq!(found.len(), 1, "{found:?}");
         found.remove(0)
@@ -253,7 +258,7 @@ mod tests {
     #[test]
     fn a_topic_without_items_says_so_and_names_shards_that_may_have_some() {
         assert_eq!(codes(&[at("", vec![standing(1)])], &[]), [BlockerCode::NothingReady]);
-        let gone = Unserved { shard: ShardId(3), owner: "b".into() };
+        let gone = UnservedShard { shard: ShardId(3), owner: "b".into() };
         let found = blockers(&[at("a", vec![standing(1)])], &[gone]);
         assert_eq!(found[0].code, BlockerCode::ShardUnserved);
         assert!(found[0].sentence.contains("Shard 3") && found[0].sentence.contains("node b"), "{found:?}");
@@ -268,7 +273,7 @@ mod tests {
         let idle = Standing { ready: 2, head_ready_at: Some(time(1)), ..standing(4) };
         let dies = Standing { dead: 7, ..standing(5) };
         let nodes = [at("a", vec![idle, unread, full, down]), at("b", vec![dies])];
-        let gone = [Unserved { shard: ShardId(9), owner: String::new() }];
+        let gone = [UnservedShard { shard: ShardId(9), owner: String::new() }];
         let expected = [
             BlockerCode::ShardUnserved,
             BlockerCode::BreakerOpen,

@@ -10,7 +10,7 @@ use forebay_types::{ShardId, Timestamp};
 
 /// Something that keeps items from being delivered, or that nothing does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundBlocker {
     /// Kind of the finding.
     pub code: BlockerCode,
     /// The same for people.
@@ -27,7 +27,7 @@ pub struct Found {
     pub count: Option<u64>,
 }
 
-impl Found {
+impl FoundBlocker {
     /// With its sentence alone.
     pub fn new(code: BlockerCode, sentence: String) -> Self {
         Self { code, sentence, since: None, until: None, by: String::new(), shard: None, count: None }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use forebay_types::TopicName;
 
-use super::super::rows::{PolicyBounds, PolicyWritten};
+use super::super::rows::{PolicyBounds, PolicyOutcome};
 use crate::{
     error::StoreError,
     sql::{Session, Statement, Value, int_of, row_counts, scalar},
@@ -80,17 +80,17 @@ impl NamedRows<'_> {
         &self,
         session: &mut dyn Session,
         name: &TopicName,
-    ) -> Result<Option<PolicyWritten>, StoreError> {
+    ) -> Result<Option<PolicyOutcome>, StoreError> {
         let [namespace, _] = values_of(name);
         if self.count(session, " AND namespace = ?", vec![namespace]).await? >= self.bounds.per_namespace {
-            return Ok(Some(PolicyWritten::NamespaceFull));
+            return Ok(Some(PolicyOutcome::NamespaceFull));
         }
         let of_root = self.of_root(session).await?;
         if of_root >= self.bounds.by_root.per_root {
-            return Ok(Some(PolicyWritten::RootFull));
+            return Ok(Some(PolicyOutcome::RootFull));
         }
         let all = self.in_all(session).await?;
-        Ok((all >= self.most(of_root)).then_some(PolicyWritten::Full))
+        Ok((all >= self.most(of_root)).then_some(PolicyOutcome::Full))
     }
 
     /// Whether there are more than there may be, of the namespaces of these names, of the root or in all.
@@ -100,14 +100,14 @@ impl NamedRows<'_> {
         session: &mut dyn Session,
         names: impl Iterator<Item = &TopicName>,
         before: u64,
-    ) -> Result<Option<PolicyWritten>, StoreError> {
+    ) -> Result<Option<PolicyOutcome>, StoreError> {
         let of_root = self.of_root(session).await?;
         if of_root > self.bounds.by_root.per_root {
-            return Ok(Some(PolicyWritten::RootFull));
+            return Ok(Some(PolicyOutcome::RootFull));
         }
         let most = self.most(of_root.saturating_sub(1));
         if self.in_all(session).await? > most.max(before) {
-            return Ok(Some(PolicyWritten::Full));
+            return Ok(Some(PolicyOutcome::Full));
         }
         // One question, whatever number of namespaces the names are of.
         let over = format!(
@@ -121,7 +121,7 @@ impl NamedRows<'_> {
         let namespaces: BTreeSet<&str> = names.map(|name| &*name.namespace).collect();
         for row in &over {
             if namespaces.contains(row.str(0)?) {
-                return Ok(Some(PolicyWritten::NamespaceFull));
+                return Ok(Some(PolicyOutcome::NamespaceFull));
             }
         }
         Ok(None)

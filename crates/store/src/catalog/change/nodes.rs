@@ -6,7 +6,7 @@ use forebay_types::{Incarnation, NodeName};
 use super::super::{
     call::{Call, Change, End, Failure},
     columns,
-    rows::{Beat, CatalogNode, Joined, NodeReport, Sighting},
+    rows::{Beat, CatalogNode, JoinOutcome, NodeReport, Sighting},
     session::CatalogSession,
 };
 use crate::{
@@ -69,28 +69,28 @@ impl Join<'_> {
 
 #[async_trait]
 impl Change for Join<'_> {
-    type Answer = Joined;
+    type Answer = JoinOutcome;
     // The second time the name is taken by ourselves.
     const REPEATABLE: bool = true;
 
-    async fn execute(&self, session: &mut dyn Session) -> Result<End<Joined>, StoreError> {
+    async fn execute(&self, session: &mut dyn Session) -> Result<End<JoinOutcome>, StoreError> {
         session.execute(next_version()).await?;
         let Some(found) = self.found(session).await? else {
             session.execute(self.insert()?).await?;
             session.execute(self.start()).await?;
-            return Ok(End::Commit(Joined::Yes));
+            return Ok(End::Commit(JoinOutcome::Yes));
         };
         let is_ours = found.incarnation == self.node.incarnation;
         if !is_ours && self.expected != Some(found) {
-            return Ok(End::RollBack(Joined::NameTaken(found)));
+            return Ok(End::RollBack(JoinOutcome::NameTaken(found)));
         }
         if session.execute(self.replace(found)?).await? == 1 {
             session.execute(self.start()).await?;
-            return Ok(End::Commit(Joined::Yes));
+            return Ok(End::Commit(JoinOutcome::Yes));
         }
         // It has sent a beat since it was read.
         let now = self.found(session).await?.unwrap_or(found);
-        Ok(End::RollBack(Joined::NameTaken(now)))
+        Ok(End::RollBack(JoinOutcome::NameTaken(now)))
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     super::{
         call::{Change, End},
         columns,
-        rows::{PolicyWish, PolicyWritten},
+        rows::{PolicyOutcome, PolicyWish},
     },
     named_rows::{NamedRows, next_version, values_of},
 };
@@ -39,15 +39,15 @@ impl PutPolicy<'_> {
 
 #[async_trait]
 impl Change for PutPolicy<'_> {
-    type Answer = PolicyWritten;
+    type Answer = PolicyOutcome;
 
-    async fn execute(&self, session: &mut dyn Session) -> Result<End<PolicyWritten>, StoreError> {
+    async fn execute(&self, session: &mut dyn Session) -> Result<End<PolicyOutcome>, StoreError> {
         let PolicyWish { name, from_version, policy, root, bounds, .. } = self.0;
         let rows = NamedRows { table: "policy", bounds: *bounds, root };
         let version = next_version(session).await?;
         let (found, is_there) = rows.found(session, name).await?;
         if found != *from_version {
-            return Ok(End::RollBack(PolicyWritten::Stale));
+            return Ok(End::RollBack(PolicyOutcome::Stale));
         }
         self.remove_ended(session, version).await?;
         if !is_there
@@ -59,6 +59,6 @@ impl Change for PutPolicy<'_> {
         let written = (name, columns::of_policy(policy));
         rows.write(session, version, &columns::OF_POLICY, [written].into_iter()).await?;
         rows.forget_removed(session).await?;
-        Ok(End::Commit(PolicyWritten::Yes(version)))
+        Ok(End::Commit(PolicyOutcome::Yes(version)))
     }
 }

@@ -7,7 +7,7 @@ use super::{
         call::{Change, End},
         columns,
         read_policy::settings_version,
-        rows::{PolicyWritten, SettingsDocument, SettingsWish},
+        rows::{PolicyOutcome, SettingsDocument, SettingsWish},
     },
     named_rows::{NamedRows, next_version},
 };
@@ -21,15 +21,15 @@ pub(in super::super) struct PutSettings<'a>(pub(in super::super) &'a SettingsWis
 
 #[async_trait]
 impl Change for PutSettings<'_> {
-    type Answer = PolicyWritten;
+    type Answer = PolicyOutcome;
 
-    async fn execute(&self, session: &mut dyn Session) -> Result<End<PolicyWritten>, StoreError> {
+    async fn execute(&self, session: &mut dyn Session) -> Result<End<PolicyOutcome>, StoreError> {
         let SettingsWish { name, from_version, settings, root, bounds } = self.0;
         let rows = NamedRows { table: "setting", bounds: *bounds, root };
         let version = next_version(session).await?;
         let (found, is_there) = rows.found(session, name).await?;
         if found != *from_version {
-            return Ok(End::RollBack(PolicyWritten::Stale));
+            return Ok(End::RollBack(PolicyOutcome::Stale));
         }
         if !is_there
             && !settings.is_nothing()
@@ -40,7 +40,7 @@ impl Change for PutSettings<'_> {
         let written = (name, columns::of_settings(settings));
         rows.write(session, version, &columns::OF_SETTINGS, [written].into_iter()).await?;
         rows.forget_removed(session).await?;
-        Ok(End::Commit(PolicyWritten::Yes(version)))
+        Ok(End::Commit(PolicyOutcome::Yes(version)))
     }
 }
 
@@ -49,16 +49,16 @@ pub(in super::super) struct PutAllSettings<'a>(pub(in super::super) &'a Settings
 
 #[async_trait]
 impl Change for PutAllSettings<'_> {
-    type Answer = PolicyWritten;
+    type Answer = PolicyOutcome;
 
-    async fn execute(&self, session: &mut dyn Session) -> Result<End<PolicyWritten>, StoreError> {
+    async fn execute(&self, session: &mut dyn Session) -> Result<End<PolicyOutcome>, StoreError> {
         let SettingsDocument { namespace, from_version, wanted, root, bounds } = self.0;
         let rows = NamedRows { table: "setting", bounds: *bounds, root };
         let version = next_version(session).await?;
         let found = int_of(&session.fetch(settings_version(namespace.as_ref())).await?)?.unwrap_or(0);
         let found = found.cast_unsigned();
         if found != *from_version {
-            return Ok(End::RollBack(PolicyWritten::Stale));
+            return Ok(End::RollBack(PolicyOutcome::Stale));
         }
         let before = rows.in_all(session).await?;
         let written = wanted.iter().map(|(name, settings)| (name, columns::of_settings(settings)));
@@ -68,6 +68,6 @@ impl Change for PutAllSettings<'_> {
             return Ok(End::RollBack(full));
         }
         rows.forget_removed(session).await?;
-        Ok(End::Commit(PolicyWritten::Yes(version)))
+        Ok(End::Commit(PolicyOutcome::Yes(version)))
     }
 }

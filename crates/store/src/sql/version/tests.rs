@@ -74,7 +74,7 @@ impl Session for Database {
 }
 
 #[async_trait]
-impl Migrating for Database {
+impl MigrationSession for Database {
     async fn run_all(&mut self, sql: &'static str) -> Result<(), StoreError> {
         if self.fails == Some(sql) {
             return Err(StoreError::new(ErrorClass::Disconnected, "cut"));

@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::pin, task::Context};
 
-use forebay_store::{Beat, Joined};
+use forebay_store::{Beat, JoinOutcome};
 use forebay_types::ShardId;
 
 use super::{CatalogSubject, all, home, node};
@@ -12,7 +12,7 @@ pub async fn a_lost_connection_is_replaced(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     let Some(cut) = &subject.cut else { return };
     let node = node("a", 1);
-    assert_eq!(catalog.join(&node, None).await.expect("joins"), Joined::Yes);
+    assert_eq!(catalog.join(&node, None).await.expect("joins"), JoinOutcome::Yes);
     all(&*catalog).await;
     cut().await;
     let version = all(&*catalog).await.versions.assignment;

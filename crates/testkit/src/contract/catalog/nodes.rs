@@ -1,11 +1,11 @@
 //! Nodes join, beat, drain and leave.
 
-use forebay_store::{Beat, Catalog, CatalogNode, Joined, NodeReport, Sighting, Versions};
+use forebay_store::{Beat, Catalog, CatalogNode, JoinOutcome, NodeReport, Sighting, Versions};
 use forebay_types::Incarnation;
 
 use super::{CatalogSubject, all, name, node};
 
-async fn join(catalog: &dyn Catalog, node: &CatalogNode, expected: Option<Sighting>) -> Joined {
+async fn join(catalog: &dyn Catalog, node: &CatalogNode, expected: Option<Sighting>) -> JoinOutcome {
     catalog.join(node, expected).await.expect("joins")
 }
 
@@ -29,7 +29,7 @@ pub async fn a_node_is_read_as_it_joined(subject: CatalogSubject) {
     (empty.peer_address, empty.release) = (String::new(), String::new());
     empty.report = NodeReport::default();
     for node in [&extreme, &empty] {
-        assert_eq!(join(&*catalog, node, None).await, Joined::Yes);
+        assert_eq!(join(&*catalog, node, None).await, JoinOutcome::Yes);
     }
     // Names compare as bytes: Z is before n.
     assert_eq!(all(&*catalog).await.nodes, [empty, extreme]);
@@ -54,17 +54,21 @@ pub async fn beats_move_the_counter_alone(subject: CatalogSubject) {
 pub async fn a_name_is_taken_only_when_dead(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     let (old, new) = (node("a", 1), node("a", 2));
-    assert_eq!(join(&*catalog, &old, None).await, Joined::Yes);
-    assert_eq!(join(&*catalog, &old, None).await, Joined::Yes, "it may not know that it has joined");
+    assert_eq!(join(&*catalog, &old, None).await, JoinOutcome::Yes);
+    assert_eq!(join(&*catalog, &old, None).await, JoinOutcome::Yes, "it may not know that it has joined");
     let seen = sighting(&all(&*catalog).await.nodes[0]);
-    assert_eq!(join(&*catalog, &new, None).await, Joined::NameTaken(seen));
+    assert_eq!(join(&*catalog, &new, None).await, JoinOutcome::NameTaken(seen));
     beat(&*catalog, &old).await;
     let moved = Sighting { beats: seen.beats + 1, ..seen };
-    assert_eq!(join(&*catalog, &new, Some(seen)).await, Joined::NameTaken(moved), "it lives");
+    assert_eq!(join(&*catalog, &new, Some(seen)).await, JoinOutcome::NameTaken(moved), "it lives");
     let other = Sighting { incarnation: Incarnation([9; 16]), ..moved };
-    assert_eq!(join(&*catalog, &new, Some(other)).await, Joined::NameTaken(moved), "it is another process");
+    assert_eq!(
+        join(&*catalog, &new, Some(other)).await,
+        JoinOutcome::NameTaken(moved),
+        "it is another process"
+    );
     let before = all(&*catalog).await.versions;
-    assert_eq!(join(&*catalog, &new, Some(moved)).await, Joined::Yes);
+    assert_eq!(join(&*catalog, &new, Some(moved)).await, JoinOutcome::Yes);
     let after = all(&*catalog).await;
     let [now] = &after.nodes[..] else { panic!("{after:?}") };
     assert_eq!(now.incarnation, new.incarnation);
@@ -93,14 +97,17 @@ async fn race(subject: &CatalogSubject, expected: Option<Sighting>) {
         tasks.spawn(async move { (process, join(&*catalog, &node("a", process), expected).await) });
     }
     let joined = tasks.join_all().await;
-    let winners: Vec<u8> =
-        joined.iter().filter(|(_, joined)| *joined == Joined::Yes).map(|(process, _)| *process).collect();
+    let winners: Vec<u8> = joined
+        .iter()
+        .filter(|(_, joined)| *joined == JoinOutcome::Yes)
+        .map(|(process, _)| *process)
+        .collect();
     assert_eq!(winners.len(), 1, "{joined:?}");
     let winner = Incarnation([winners[0]; 16]);
     for (_, joined) in joined {
         assert!(
-            matches!(joined, Joined::Yes)
-                || matches!(joined, Joined::NameTaken(s) if s.incarnation == winner)
+            matches!(joined, JoinOutcome::Yes)
+                || matches!(joined, JoinOutcome::NameTaken(s) if s.incarnation == winner)
         );
     }
     assert_eq!(all(&*(subject.open)()).await.nodes[0].incarnation, winner);
@@ -146,7 +153,7 @@ pub async fn beats_of_many_nodes_are_all_counted(subject: CatalogSubject) {
         let catalog = (subject.open)();
         tasks.spawn(async move {
             let node = node(&format!("node-{process}"), process);
-            assert_eq!(join(&*catalog, &node, None).await, Joined::Yes);
+            assert_eq!(join(&*catalog, &node, None).await, JoinOutcome::Yes);
             for _ in 0..10 {
                 assert_eq!(beat(&*catalog, &node).await, Beat::Ok);
                 catalog.read(Versions::default()).await.expect("reads");

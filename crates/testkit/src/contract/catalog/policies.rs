@@ -1,6 +1,6 @@
 //! Policies of topics and namespaces: written by compare-and-set, read as far as they changed, and bounded.
 
-use forebay_store::{Catalog, PolicyBounds, PolicyWish, PolicyWritten, RootBounds, Versions};
+use forebay_store::{Catalog, PolicyBounds, PolicyOutcome, PolicyWish, RootBounds, Versions};
 use forebay_types::{Pause, Policy, PolicyChanges, Timestamp, TopicName};
 
 use super::{CatalogSubject, all};
@@ -39,7 +39,7 @@ fn topic(topic: &str) -> TopicName {
 }
 
 /// Writes a policy over the one that is there.
-async fn put(catalog: &dyn Catalog, name: &TopicName, policy: Policy) -> PolicyWritten {
+async fn put(catalog: &dyn Catalog, name: &TopicName, policy: Policy) -> PolicyOutcome {
     let from = catalog.policy(name).await.expect("reads").version;
     catalog.put_policy(&wish(name, from, policy)).await.expect("is written")
 }
@@ -64,7 +64,7 @@ pub async fn a_policy_is_read_as_it_was_written(subject: CatalogSubject) {
     let none = catalog.policy(&topic("t")).await.expect("reads");
     assert_eq!((none.version, none.policy.is_nothing()), (0, true));
     for (name, policy) in [(topic("t"), long), (topic(""), paused("all")), (topic("T"), paused("T"))] {
-        let PolicyWritten::Yes(version) = put(&*catalog, &name, policy.clone()).await else {
+        let PolicyOutcome::Yes(version) = put(&*catalog, &name, policy.clone()).await else {
             panic!("there is room")
         };
         let row = catalog.policy(&name).await.expect("reads");
@@ -92,15 +92,15 @@ pub async fn only_policies_that_changed_are_read(subject: CatalogSubject) {
 /// A policy that somebody else has written meanwhile is not overwritten.
 pub async fn a_policy_is_written_from_its_last_version(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
-    let PolicyWritten::Yes(first) = put(&*catalog, &topic("t"), paused("one")).await else { panic!("room") };
+    let PolicyOutcome::Yes(first) = put(&*catalog, &topic("t"), paused("one")).await else { panic!("room") };
     let before = all(&*catalog).await;
     for from in [0, first - 1, first + 1] {
         let written = catalog.put_policy(&wish(&topic("t"), from, paused("two"))).await.expect("answers");
-        assert_eq!(written, PolicyWritten::Stale);
+        assert_eq!(written, PolicyOutcome::Stale);
     }
     assert_eq!(all(&*catalog).await, before);
     let written = catalog.put_policy(&wish(&topic("t"), first, paused("two"))).await.expect("answers");
-    assert!(matches!(written, PolicyWritten::Yes(version) if version > first), "{written:?}");
+    assert!(matches!(written, PolicyOutcome::Yes(version) if version > first), "{written:?}");
 }
 
 /// Both have read the same.
@@ -112,14 +112,14 @@ pub async fn of_two_policies_from_one_version_one_wins(subject: CatalogSubject) 
         let (a, b) = (wish(&name, from, paused("a")), wish(&name, from, paused("b")));
         let (a, b) = tokio::join!(one.put_policy(&a), other.put_policy(&b));
         let answers = [a.expect("answers"), b.expect("answers")];
-        let won = answers.iter().filter(|answer| matches!(answer, PolicyWritten::Yes(_))).count();
-        assert_eq!((won, answers.contains(&PolicyWritten::Stale)), (1, true), "{answers:?}");
+        let won = answers.iter().filter(|answer| matches!(answer, PolicyOutcome::Yes(_))).count();
+        assert_eq!((won, answers.contains(&PolicyOutcome::Stale)), (1, true), "{answers:?}");
     }
 }
 
 async fn put_version(catalog: &dyn Catalog, name: &str) -> u64 {
     match put(catalog, &topic(name), paused("")).await {
-        PolicyWritten::Yes(version) => version,
+        PolicyOutcome::Yes(version) => version,
         refused => panic!("{refused:?}"),
     }
 }
@@ -153,14 +153,14 @@ pub async fn policies_have_bounds(subject: CatalogSubject) {
         put(&*catalog, &topic(name), paused("")).await;
     }
     let before = all(&*catalog).await;
-    assert_eq!(put(&*catalog, &topic("c"), paused("")).await, PolicyWritten::NamespaceFull);
+    assert_eq!(put(&*catalog, &topic("c"), paused("")).await, PolicyOutcome::NamespaceFull);
     assert_eq!(all(&*catalog).await, before);
     put(&*catalog, &TopicName::new("n2", "a"), paused("")).await;
     put(&*catalog, &TopicName::new("n2", "b"), paused("")).await;
-    assert_eq!(put(&*catalog, &TopicName::new("n3", "a"), paused("")).await, PolicyWritten::Full);
-    assert!(matches!(put(&*catalog, &topic("a"), paused("changed")).await, PolicyWritten::Yes(_)));
-    assert!(matches!(put(&*catalog, &topic("a"), Policy::default()).await, PolicyWritten::Yes(_)));
-    assert!(matches!(put(&*catalog, &topic("c"), paused("")).await, PolicyWritten::Yes(_)));
+    assert_eq!(put(&*catalog, &TopicName::new("n3", "a"), paused("")).await, PolicyOutcome::Full);
+    assert!(matches!(put(&*catalog, &topic("a"), paused("changed")).await, PolicyOutcome::Yes(_)));
+    assert!(matches!(put(&*catalog, &topic("a"), Policy::default()).await, PolicyOutcome::Yes(_)));
+    assert!(matches!(put(&*catalog, &topic("c"), paused("")).await, PolicyOutcome::Yes(_)));
 }
 
 /// Bounds that the rows of a few roots reach.
@@ -171,19 +171,19 @@ pub(super) const SHARED: PolicyBounds = PolicyBounds {
 };
 
 /// The writers of rows, and the answers: whoever has rights gets a share, and operators the last one.
-pub(super) const SHARED_OUT: [(&str, Option<PolicyWritten>); 12] = [
+pub(super) const SHARED_OUT: [(&str, Option<PolicyOutcome>); 12] = [
     ("one", None),
     ("one", None),
     ("one", None),
-    ("one", Some(PolicyWritten::RootFull)),
+    ("one", Some(PolicyOutcome::RootFull)),
     ("two", None),
     ("two", None),
-    ("two", Some(PolicyWritten::Full)),
+    ("two", Some(PolicyOutcome::Full)),
     ("three", None),
     ("four", None),
-    ("five", Some(PolicyWritten::Full)),
+    ("five", Some(PolicyOutcome::Full)),
     ("", None),
-    ("", Some(PolicyWritten::Full)),
+    ("", Some(PolicyOutcome::Full)),
 ];
 
 /// No tenant takes the room of the others, and none that of operators.
@@ -195,13 +195,13 @@ pub async fn policies_are_shared_out_by_root(subject: CatalogSubject) {
         let written = catalog.put_policy(&wish).await.expect("is written");
         match refused {
             Some(refused) => assert_eq!(written, refused, "{number}"),
-            None => assert!(matches!(written, PolicyWritten::Yes(_)), "{number}: {written:?}"),
+            None => assert!(matches!(written, PolicyOutcome::Yes(_)), "{number}: {written:?}"),
         }
     }
     let own = TopicName::new("one-ns", "0");
     let version = catalog.policy(&own).await.expect("reads").version;
     let wish = PolicyWish { root: "one".into(), bounds: SHARED, ..wish(&own, version, paused("changed")) };
-    assert!(matches!(catalog.put_policy(&wish).await.expect("is written"), PolicyWritten::Yes(_)));
+    assert!(matches!(catalog.put_policy(&wish).await.expect("is written"), PolicyOutcome::Yes(_)));
 }
 
 /// Pauses that ended by themselves are removed by the next change, whosever it is.
@@ -219,7 +219,7 @@ pub async fn a_policy_that_has_ended_makes_room(subject: CatalogSubject) {
     };
     let new = topic("new");
     let written = catalog.put_policy(&late(&new, 0, paused(""))).await.expect("answers");
-    assert!(matches!(written, PolicyWritten::Yes(_)), "{written:?}");
+    assert!(matches!(written, PolicyOutcome::Yes(_)), "{written:?}");
     let changes = since(&*catalog, known).await;
     let mut told = names(&changes);
     told.sort_unstable();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_store::{
-    Catalog, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsDocument, SettingsWish, Versions,
+    Catalog, PolicyBounds, PolicyOutcome, PolicyRemoval, PolicyWish, SettingsDocument, SettingsWish, Versions,
 };
 use forebay_types::{Pause, Policy, PolicyChanges, SettingsRow, Timestamp, TopicName, TopicSettings};
 
@@ -25,7 +25,7 @@ fn wish(name: &TopicName, from_version: u64, settings: TopicSettings) -> Setting
 }
 
 /// Writes settings over those that are there.
-async fn put(catalog: &dyn Catalog, name: &TopicName, settings: TopicSettings) -> PolicyWritten {
+async fn put(catalog: &dyn Catalog, name: &TopicName, settings: TopicSettings) -> PolicyOutcome {
     let from = catalog.settings(name).await.expect("reads").version;
     catalog.put_settings(&wish(name, from, settings)).await.expect("is written")
 }
@@ -33,7 +33,7 @@ async fn put(catalog: &dyn Catalog, name: &TopicName, settings: TopicSettings) -
 /// The same where there is room. Returns the version.
 async fn put_version(catalog: &dyn Catalog, name: &TopicName, settings: TopicSettings) -> u64 {
     match put(catalog, name, settings).await {
-        PolicyWritten::Yes(version) => version,
+        PolicyOutcome::Yes(version) => version,
         refused => panic!("{refused:?}"),
     }
 }
@@ -51,7 +51,7 @@ async fn pause(catalog: &dyn Catalog, name: &TopicName) {
         root: String::new(),
         bounds: BOUNDS,
     };
-    assert!(matches!(catalog.put_policy(&wish).await.expect("is written"), PolicyWritten::Yes(_)));
+    assert!(matches!(catalog.put_policy(&wish).await.expect("is written"), PolicyOutcome::Yes(_)));
 }
 
 /// Reads the changes since a version.
@@ -97,15 +97,15 @@ pub async fn settings_are_written_from_their_last_version(subject: CatalogSubjec
     let before = all(&*catalog).await;
     for from in [0, first - 1, first + 1] {
         let written = catalog.put_settings(&wish(&topic("t"), from, attempts(2))).await.expect("answers");
-        assert_eq!(written, PolicyWritten::Stale);
+        assert_eq!(written, PolicyOutcome::Stale);
     }
     assert_eq!(all(&*catalog).await, before);
     for (name, from) in [("t", first), ("new", 0)] {
         let (a, b) = (wish(&topic(name), from, attempts(3)), wish(&topic(name), from, attempts(4)));
         let (a, b) = tokio::join!(catalog.put_settings(&a), other.put_settings(&b));
         let answers = [a.expect("answers"), b.expect("answers")];
-        let won = answers.iter().filter(|answer| matches!(answer, PolicyWritten::Yes(_))).count();
-        assert_eq!((won, answers.contains(&PolicyWritten::Stale)), (1, true), "{answers:?}");
+        let won = answers.iter().filter(|answer| matches!(answer, PolicyOutcome::Yes(_))).count();
+        assert_eq!((won, answers.contains(&PolicyOutcome::Stale)), (1, true), "{answers:?}");
     }
 }
 
@@ -186,11 +186,11 @@ pub async fn settings_have_bounds(subject: CatalogSubject) {
     }
     pause(&*catalog, &topic("c")).await;
     let before = all(&*catalog).await;
-    assert_eq!(put(&*catalog, &topic("c"), attempts(1)).await, PolicyWritten::NamespaceFull);
+    assert_eq!(put(&*catalog, &topic("c"), attempts(1)).await, PolicyOutcome::NamespaceFull);
     assert_eq!(all(&*catalog).await, before);
     put_version(&*catalog, &TopicName::new("n2", "a"), attempts(1)).await;
     put_version(&*catalog, &TopicName::new("n2", "b"), attempts(1)).await;
-    assert_eq!(put(&*catalog, &TopicName::new("n3", "a"), attempts(1)).await, PolicyWritten::Full);
+    assert_eq!(put(&*catalog, &TopicName::new("n3", "a"), attempts(1)).await, PolicyOutcome::Full);
     put_version(&*catalog, &topic("a"), attempts(2)).await;
     put_version(&*catalog, &topic("a"), TopicSettings::default()).await;
     put_version(&*catalog, &topic("c"), attempts(1)).await;
@@ -216,7 +216,7 @@ pub async fn settings_are_shared_out_by_root(subject: CatalogSubject) {
         };
         match (written.expect("is written"), refused) {
             (written, Some(refused)) => assert_eq!(written, refused, "{number}"),
-            (written, None) => assert!(matches!(written, PolicyWritten::Yes(_)), "{number}: {written:?}"),
+            (written, None) => assert!(matches!(written, PolicyOutcome::Yes(_)), "{number}: {written:?}"),
         }
     }
     // A document without a new name takes no room.
@@ -228,7 +228,7 @@ pub async fn settings_are_shared_out_by_root(subject: CatalogSubject) {
         bounds: SHARED,
     };
     let written = catalog.put_all_settings(&document).await.expect("is written");
-    assert!(matches!(written, PolicyWritten::Yes(_)), "{written:?}");
+    assert!(matches!(written, PolicyOutcome::Yes(_)), "{written:?}");
 }
 
 /// Many names in one change, unless any settings have changed or there are too many then.
@@ -261,9 +261,9 @@ pub async fn a_document_of_settings_is_written_whole(subject: CatalogSubject) {
     let named = |set: &[(&str, u32)]| -> Vec<(String, u32)> {
         set.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect()
     };
-    assert_eq!(put(document(version - 1, &[("a", 9)])).await, PolicyWritten::Stale);
+    assert_eq!(put(document(version - 1, &[("a", 9)])).await, PolicyOutcome::Stale);
     // One goes and two come: there is room for three.
-    let PolicyWritten::Yes(next) = put(document(version, &[("a", 0), ("b", 5), ("c", 3), ("d", 4)])).await
+    let PolicyOutcome::Yes(next) = put(document(version, &[("a", 0), ("b", 5), ("c", 3), ("d", 4)])).await
     else {
         panic!("is not written")
     };
@@ -271,10 +271,10 @@ pub async fn a_document_of_settings_is_written_whole(subject: CatalogSubject) {
     assert_eq!(set().await, named(&[("b", 5), ("c", 3), ("d", 4)]));
     let known = since(catalog, version).await.settings;
     assert_eq!(known.len(), 4, "readers hear of all of them, removed ones included");
-    assert_eq!(put(document(next, &[("b", 6), ("e", 1)])).await, PolicyWritten::NamespaceFull);
+    assert_eq!(put(document(next, &[("b", 6), ("e", 1)])).await, PolicyOutcome::NamespaceFull);
     assert_eq!(set().await, named(&[("b", 5), ("c", 3), ("d", 4)]), "nothing of it was done");
     pause(catalog, &topic("b")).await;
-    assert!(matches!(put(document(next, &[("b", 7)])).await, PolicyWritten::Yes(_)), "a pause is no setting");
+    assert!(matches!(put(document(next, &[("b", 7)])).await, PolicyOutcome::Yes(_)), "a pause is no setting");
 }
 
 /// A change by one tenant changes no version of another one. Settings that had a version once have it again
@@ -298,8 +298,8 @@ pub async fn the_settings_of_a_namespace_have_a_version(subject: CatalogSubject)
         bounds: BOUNDS,
     };
     let put = async |document| catalog.put_all_settings(&document).await.expect("is written");
-    assert_eq!(put(document(None, last)).await, PolicyWritten::Stale);
-    let PolicyWritten::Yes(version) = put(document(Some("ns"), last)).await else {
+    assert_eq!(put(document(None, last)).await, PolicyOutcome::Stale);
+    let PolicyOutcome::Yes(version) = put(document(Some("ns"), last)).await else {
         panic!("what another tenant has set is in the way")
     };
     assert_eq!((read("ns").await.version, read("n2").await.version), (version, other));
@@ -315,7 +315,7 @@ pub async fn the_settings_of_a_namespace_have_a_version(subject: CatalogSubject)
     let now = read("ns").await;
     assert!(now.version > version, "{now:?}");
     assert_eq!(names(&now.rows), vec!["b"]);
-    assert_eq!(put(document(Some("ns"), version)).await, PolicyWritten::Stale);
+    assert_eq!(put(document(Some("ns"), version)).await, PolicyOutcome::Stale);
 }
 
 /// More rows than fit into one statement.
@@ -331,7 +331,7 @@ pub async fn a_long_document_of_settings_is_written_whole(subject: CatalogSubjec
         bounds: PolicyBounds { per_namespace: 1_500, ..PolicyBounds::DEFAULT },
     };
     let written = catalog.put_all_settings(&document).await.expect("is written");
-    assert!(matches!(written, PolicyWritten::Yes(_)), "{written:?}");
+    assert!(matches!(written, PolicyOutcome::Yes(_)), "{written:?}");
     let rows = catalog.all_settings(Some(&"ns".into())).await.expect("reads").rows;
     assert!(rows.into_iter().map(|row| (row.name, row.settings)).eq(wanted));
 }

@@ -1,7 +1,8 @@
 //! Tokens: added, rotated and revoked, bounded, and read when they have changed.
 
 use forebay_store::{
-    Catalog, NewToken, RootBounds, TokenAdded, TokenBounds, TokenChange, TokenChanged, TokenMaker, TokenRow,
+    Catalog, NewToken, RootBounds, TokenAddOutcome, TokenBounds, TokenChange, TokenChangeOutcome, TokenMaker,
+    TokenRow,
 };
 use forebay_types::Timestamp;
 
@@ -46,11 +47,11 @@ fn new(row: &TokenRow) -> NewToken {
     NewToken { row: row.clone(), maker, if_no_admin_at: None, forget_before, bounds: BOUNDS }
 }
 
-async fn add(catalog: &dyn Catalog, row: &TokenRow) -> TokenAdded {
+async fn add(catalog: &dyn Catalog, row: &TokenRow) -> TokenAddOutcome {
     catalog.add_token(&new(row)).await.expect("answers")
 }
 
-async fn change(catalog: &dyn Catalog, row: &TokenRow, change: TokenChange) -> TokenChanged {
+async fn change(catalog: &dyn Catalog, row: &TokenRow, change: TokenChange) -> TokenChangeOutcome {
     catalog.change_token(&row.id, &change).await.expect("answers")
 }
 
@@ -83,9 +84,9 @@ pub async fn a_token_is_read_as_it_was_written(subject: CatalogSubject) {
     };
     assert_eq!(read(&*catalog).await, []);
     let empty = catalog.tokens(0).await.expect("reads").version;
-    assert_eq!(add(&*catalog, &longest).await, TokenAdded::Yes(empty + 1));
-    assert_eq!(add(&*catalog, &row(1, "a")).await, TokenAdded::Yes(empty + 2));
-    assert_eq!(add(&*catalog, &row(1, "b")).await, TokenAdded::IdTaken);
+    assert_eq!(add(&*catalog, &longest).await, TokenAddOutcome::Yes(empty + 1));
+    assert_eq!(add(&*catalog, &row(1, "a")).await, TokenAddOutcome::Yes(empty + 2));
+    assert_eq!(add(&*catalog, &row(1, "b")).await, TokenAddOutcome::IdTaken);
     let tokens = catalog.tokens(empty).await.expect("reads");
     assert_eq!((tokens.version, tokens.rows), (empty + 2, Some(vec![row(1, "a"), longest])));
     let known = catalog.tokens(empty + 2).await.expect("reads");
@@ -103,10 +104,10 @@ pub async fn a_token_is_rotated_from_its_newest_secret(subject: CatalogSubject) 
         rotation: overlap_ends.map(|_| [to; 32]),
         overlap_ends,
     };
-    assert_eq!(change(&*catalog, &token, rotate(1, 2, None)).await, TokenChanged::NoToken);
+    assert_eq!(change(&*catalog, &token, rotate(1, 2, None)).await, TokenChangeOutcome::NoToken);
     add(&*catalog, &token).await;
     let ends = Some(Timestamp::from_micros(9));
-    assert!(matches!(change(&*catalog, &token, rotate(1, 2, ends)).await, TokenChanged::Yes(_)));
+    assert!(matches!(change(&*catalog, &token, rotate(1, 2, ends)).await, TokenChangeOutcome::Yes(_)));
     let expected = TokenRow {
         secret: [2; 32],
         older_secret: Some([1; 32]),
@@ -115,26 +116,26 @@ pub async fn a_token_is_rotated_from_its_newest_secret(subject: CatalogSubject) 
         ..token.clone()
     };
     assert_eq!(read(&*catalog).await, std::slice::from_ref(&expected));
-    assert_eq!(change(&*catalog, &token, rotate(1, 3, ends)).await, TokenChanged::Stale);
+    assert_eq!(change(&*catalog, &token, rotate(1, 3, ends)).await, TokenChangeOutcome::Stale);
     assert_eq!(read(&*catalog).await, [expected]);
     let version = catalog.tokens(0).await.expect("reads").version;
-    assert_eq!(change(&*catalog, &token, rotate(2, 3, None)).await, TokenChanged::Yes(version + 1));
+    assert_eq!(change(&*catalog, &token, rotate(2, 3, None)).await, TokenChangeOutcome::Yes(version + 1));
     assert_eq!(read(&*catalog).await, [TokenRow { secret: [3; 32], ..token.clone() }]);
     change(&*catalog, &token, revoke(NOW)).await;
-    assert_eq!(change(&*catalog, &token, rotate(3, 4, None)).await, TokenChanged::Stale);
+    assert_eq!(change(&*catalog, &token, rotate(3, 4, None)).await, TokenChangeOutcome::Stale);
 }
 
 /// Once. Others stay as they are.
 pub async fn a_token_is_revoked(subject: CatalogSubject) {
     let catalog = subject.migrated().await;
     let token = row(1, "a");
-    assert_eq!(change(&*catalog, &token, revoke(NOW)).await, TokenChanged::NoToken);
+    assert_eq!(change(&*catalog, &token, revoke(NOW)).await, TokenChangeOutcome::NoToken);
     add(&*catalog, &token).await;
     add(&*catalog, &row(2, "a")).await;
     let version = catalog.tokens(0).await.expect("reads").version;
     for late in [0, 1] {
         let revoked = change(&*catalog, &token, revoke(Timestamp::from_micros(1_000 + late))).await;
-        assert_eq!(revoked, TokenChanged::Revoked { version: version + 1, descendants: 0 });
+        assert_eq!(revoked, TokenChangeOutcome::Revoked { version: version + 1, descendants: 0 });
     }
     assert_eq!(read(&*catalog).await, [TokenRow { revoked: Some(NOW), ..token }, row(2, "a")]);
 }
@@ -153,12 +154,12 @@ pub async fn a_token_is_revoked_with_its_descendants(subject: CatalogSubject) {
     add(&*catalog, &admin(1)).await;
     add(&*catalog, &row(2, "a")).await;
     for (id, by) in [(3, 2), (4, 3), (5, 3), (6, 5), (7, 1)] {
-        assert!(matches!(made(id, by).await, TokenAdded::Yes(_)));
+        assert!(matches!(made(id, by).await, TokenAddOutcome::Yes(_)));
     }
     let revoke = async |id: u32, with_descendants| {
         let revoke = TokenChange::Revoke { at: NOW, with_descendants };
         match change(&*catalog, &row(id, "a"), revoke).await {
-            TokenChanged::Revoked { descendants, .. } => Some(descendants),
+            TokenChangeOutcome::Revoked { descendants, .. } => Some(descendants),
             _ => None,
         }
     };
@@ -194,12 +195,12 @@ pub async fn the_last_admin_stays(subject: CatalogSubject) {
     }
     let version = catalog.tokens(0).await.expect("reads").version;
     let revoke = || revoke(NOW);
-    let is_done = |changed| matches!(changed, TokenChanged::Revoked { .. });
-    assert_eq!(change(&*catalog, &admin(1), revoke()).await, TokenChanged::LastAdmin);
+    let is_done = |changed| matches!(changed, TokenChangeOutcome::Revoked { .. });
+    assert_eq!(change(&*catalog, &admin(1), revoke()).await, TokenChangeOutcome::LastAdmin);
     assert_eq!(catalog.tokens(0).await.expect("reads").version, version);
     add(&*catalog, &admin(4)).await;
     assert!(is_done(change(&*catalog, &admin(1), revoke()).await));
-    assert_eq!(change(&*catalog, &admin(4), revoke()).await, TokenChanged::LastAdmin);
+    assert_eq!(change(&*catalog, &admin(4), revoke()).await, TokenChangeOutcome::LastAdmin);
     assert!(is_done(change(&*catalog, &ended, revoke()).await));
     assert!(is_done(change(&*catalog, &row(3, "a"), revoke()).await));
 }
@@ -214,8 +215,8 @@ pub async fn the_first_admin_is_made_once(subject: CatalogSubject) {
     let (a, b) = (first(3), first(4));
     let (a, b) = tokio::join!(one.add_token(&a), other.add_token(&b));
     let answers = [a.expect("answers"), b.expect("answers")];
-    let made = answers.iter().filter(|answer| matches!(answer, TokenAdded::Yes(_))).count();
-    assert_eq!((made, answers.contains(&TokenAdded::HasAdmin)), (1, true), "{answers:?}");
+    let made = answers.iter().filter(|answer| matches!(answer, TokenAddOutcome::Yes(_))).count();
+    assert_eq!((made, answers.contains(&TokenAddOutcome::HasAdmin)), (1, true), "{answers:?}");
 }
 
 /// Of a namespace, and in all. What ended or was revoked long ago makes room.
@@ -226,13 +227,13 @@ pub async fn tokens_have_bounds(subject: CatalogSubject) {
     let young = TokenRow { revoked: Some(Timestamp::from_micros(500)), ..row(2, "a") };
     add(&*catalog, &young).await;
     for id in [3, 4] {
-        assert!(matches!(add(&*catalog, &row(id, "a")).await, TokenAdded::Yes(_)));
+        assert!(matches!(add(&*catalog, &row(id, "a")).await, TokenAddOutcome::Yes(_)));
     }
-    assert_eq!(add(&*catalog, &row(5, "a")).await, TokenAdded::NamespaceFull);
+    assert_eq!(add(&*catalog, &row(5, "a")).await, TokenAddOutcome::NamespaceFull);
     for id in [6, 7] {
-        assert!(matches!(add(&*catalog, &row(id, "b")).await, TokenAdded::Yes(_)));
+        assert!(matches!(add(&*catalog, &row(id, "b")).await, TokenAddOutcome::Yes(_)));
     }
-    assert_eq!(add(&*catalog, &row(8, "c")).await, TokenAdded::Full);
+    assert_eq!(add(&*catalog, &row(8, "c")).await, TokenAddOutcome::Full);
     let ids: Vec<String> = read(&*catalog).await.into_iter().map(|row| row.id).collect();
     assert_eq!(ids, [2, 3, 4, 6, 7].map(|id| format!("{id:012}")));
     let page = catalog.token_page(&ids[1], 2).await.expect("reads");
@@ -256,18 +257,18 @@ pub async fn tokens_of_one_root_have_bounds(subject: CatalogSubject) {
     let other = || TokenMaker::Other("a certificate".to_owned());
     let makers = [TokenMaker::Operator, by(1), by(2), TokenMaker::Operator, other(), by(9)];
     for (id, maker) in (1..).zip(makers) {
-        assert!(matches!(add(id, maker).await, TokenAdded::Yes(_)), "{id}");
+        assert!(matches!(add(id, maker).await, TokenAddOutcome::Yes(_)), "{id}");
     }
     for maker in [by(1), by(2), by(3)] {
-        assert_eq!(add(10, maker).await, TokenAdded::RootFull, "three descend from the first");
+        assert_eq!(add(10, maker).await, TokenAddOutcome::RootFull, "three descend from the first");
     }
     for maker in [by(4), other(), by(9)] {
-        assert_eq!(add(10, maker).await, TokenAdded::Full, "the rest is for operators");
+        assert_eq!(add(10, maker).await, TokenAddOutcome::Full, "the rest is for operators");
     }
     for id in [11, 12] {
-        assert!(matches!(add(id, TokenMaker::Operator).await, TokenAdded::Yes(_)));
+        assert!(matches!(add(id, TokenMaker::Operator).await, TokenAddOutcome::Yes(_)));
     }
-    assert_eq!(add(13, TokenMaker::Operator).await, TokenAdded::Full);
+    assert_eq!(add(13, TokenMaker::Operator).await, TokenAddOutcome::Full);
 }
 
 /// Whoever has made few may make one when others have made all that there may be.
@@ -283,15 +284,15 @@ pub async fn a_root_with_few_tokens_may_make_one(subject: CatalogSubject) {
         catalog.add_token(&token).await.expect("answers")
     };
     for id in 1..=5 {
-        assert!(matches!(add(id, "greedy").await, TokenAdded::Yes(_)), "{id}");
+        assert!(matches!(add(id, "greedy").await, TokenAddOutcome::Yes(_)), "{id}");
     }
-    assert_eq!(add(6, "greedy").await, TokenAdded::Full);
+    assert_eq!(add(6, "greedy").await, TokenAddOutcome::Full);
     for id in 6..=7 {
-        assert!(matches!(add(id, "modest").await, TokenAdded::Yes(_)), "{id}");
+        assert!(matches!(add(id, "modest").await, TokenAddOutcome::Yes(_)), "{id}");
     }
-    assert_eq!(add(8, "modest").await, TokenAdded::Full, "it has some");
-    assert!(matches!(add(8, "late").await, TokenAdded::Yes(_)));
-    assert_eq!(add(9, "later").await, TokenAdded::Full, "the rest is for operators");
+    assert_eq!(add(8, "modest").await, TokenAddOutcome::Full, "it has some");
+    assert!(matches!(add(8, "late").await, TokenAddOutcome::Yes(_)));
+    assert_eq!(add(9, "later").await, TokenAddOutcome::Full, "the rest is for operators");
 }
 
 /// The latest hour counts, whoever notes it. Nodes read nothing anew because of it.

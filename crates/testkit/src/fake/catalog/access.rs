@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use async_trait::async_trait;
 use forebay_store::{
     AuditEnd, AuditId, AuditQuery, AuditRecord, Beat, Catalog, CatalogChanges, CatalogError, CatalogNode,
-    CatalogShardState, ErrorClass, Home, Joined, MigrateError, NewSession, NewToken, NodeReport,
-    PolicyRemoval, PolicyWish, PolicyWritten, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish,
-    Sighting, StoreError, TokenAdded, TokenChange, TokenChanged, TokenRow, Tokens, Versions, check_shard_url,
+    CatalogShardState, ErrorClass, Home, JoinOutcome, MigrateError, NewSession, NewToken, NodeReport,
+    PolicyOutcome, PolicyRemoval, PolicyWish, SessionRow, SettingsDocument, SettingsSnapshot, SettingsWish,
+    Sighting, StoreError, TokenAddOutcome, TokenChange, TokenChangeOutcome, TokenRow, Tokens, Versions,
+    check_shard_url,
 };
 use forebay_types::{
     ClusterId, Incarnation, Namespace, NodeName, PolicyRow, SettingsRow, ShardId, Timestamp, TopicName,
@@ -153,7 +154,7 @@ impl Catalog for FakeCatalog {
         self.call("read", read).await
     }
 
-    async fn join(&self, node: &CatalogNode, expected: Option<Sighting>) -> Result<Joined, StoreError> {
+    async fn join(&self, node: &CatalogNode, expected: Option<Sighting>) -> Result<JoinOutcome, StoreError> {
         let node = node.clone();
         self.change("join", move |tables| tables.join(&node, expected)).await
     }
@@ -231,7 +232,7 @@ impl Catalog for FakeCatalog {
         self.call("policy", read).await
     }
 
-    async fn put_policy(&self, wish: &PolicyWish) -> Result<PolicyWritten, StoreError> {
+    async fn put_policy(&self, wish: &PolicyWish) -> Result<PolicyOutcome, StoreError> {
         let wish = wish.clone();
         self.change("policy", move |tables| tables.put_policy(&wish)).await
     }
@@ -244,7 +245,7 @@ impl Catalog for FakeCatalog {
         self.call("settings", read).await
     }
 
-    async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyWritten, StoreError> {
+    async fn put_settings(&self, wish: &SettingsWish) -> Result<PolicyOutcome, StoreError> {
         let wish = wish.clone();
         self.change("settings", move |tables| tables.put_settings(&wish)).await
     }
@@ -256,7 +257,7 @@ impl Catalog for FakeCatalog {
         self.call("all settings", read).await
     }
 
-    async fn put_all_settings(&self, document: &SettingsDocument) -> Result<PolicyWritten, StoreError> {
+    async fn put_all_settings(&self, document: &SettingsDocument) -> Result<PolicyOutcome, StoreError> {
         let document = document.clone();
         self.change("all settings", move |tables| tables.put_all_settings(&document)).await
     }
@@ -297,12 +298,12 @@ impl Catalog for FakeCatalog {
         self.records("tokens", read).await
     }
 
-    async fn add_token(&self, token: &NewToken) -> Result<TokenAdded, StoreError> {
+    async fn add_token(&self, token: &NewToken) -> Result<TokenAddOutcome, StoreError> {
         let token = token.clone();
         self.records("token", move |it| it.add_token(token)).await
     }
 
-    async fn change_token(&self, id: &str, change: &TokenChange) -> Result<TokenChanged, StoreError> {
+    async fn change_token(&self, id: &str, change: &TokenChange) -> Result<TokenChangeOutcome, StoreError> {
         let (id, change) = (id.to_owned(), change.clone());
         self.records("token", move |it| it.change_token(&id, &change)).await
     }

@@ -16,7 +16,7 @@ const KEPT_MAX: usize = 64;
 
 /// A change of the assignment, for the checks after a run.
 #[derive(Debug, Clone)]
-pub struct Assigned {
+pub struct AssignmentRecord {
     /// When it took effect.
     pub done: Moment,
     /// The process that wrote it. 0: an operator.
@@ -50,7 +50,7 @@ pub struct CatalogState {
     /// The newest schema version that a program must know to use it. This program knows 1.
     pub oldest_program: u32,
     /// Every change of the assignment.
-    pub assigned: Vec<Assigned>,
+    pub assigned: Vec<AssignmentRecord>,
     /// The shards whose homes are about to change: a node's call is on its way.
     pub on_their_way: Vec<ShardId>,
     /// Its randomness.
@@ -101,7 +101,7 @@ impl CatalogState {
             journal.note(format_args!("catalog: shard {shard} goes from {} to {}", name(from), name(to)));
         }
         if !changes.is_empty() {
-            self.assigned.push(Assigned { done, process, changes, nodes: tables.nodes.clone() });
+            self.assigned.push(AssignmentRecord { done, process, changes, nodes: tables.nodes.clone() });
         }
         if self.kept.len() == KEPT_MAX {
             self.kept.pop_front();

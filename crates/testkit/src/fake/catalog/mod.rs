@@ -12,5 +12,5 @@ mod tables;
 
 pub use access::FakeCatalog;
 pub use bug::CatalogBug;
-pub use db::{Assigned, CatalogDb, CatalogState, Change};
+pub use db::{AssignmentRecord, CatalogDb, CatalogState, Change};
 pub use faults::{CatalogFaults, Outage};

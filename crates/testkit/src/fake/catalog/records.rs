@@ -3,8 +3,8 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use forebay_store::{
-    AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewSession, NewToken, SessionRow, TokenAdded,
-    TokenChange, TokenChanged, TokenMaker, TokenRow, Tokens, descendants,
+    AuditEnd, AuditId, AuditOutcome, AuditQuery, AuditRecord, NewSession, NewToken, SessionRow,
+    TokenAddOutcome, TokenChange, TokenChangeOutcome, TokenMaker, TokenRow, Tokens, descendants,
 };
 use forebay_types::Timestamp;
 
@@ -72,7 +72,7 @@ impl Records {
     }
 
     /// See [`Catalog::add_token`](forebay_store::Catalog::add_token).
-    pub fn add_token(&mut self, token: NewToken) -> TokenAdded {
+    pub fn add_token(&mut self, token: NewToken) -> TokenAddOutcome {
         let NewToken { row, maker, if_no_admin_at, forget_before, bounds } = token;
         let root = match &maker {
             TokenMaker::Operator => row.id.clone(),
@@ -86,28 +86,28 @@ impl Records {
         let of_namespace = tokens.values().filter(|known| known.namespace == row.namespace).count() as u64;
         let of_root = tokens.values().filter(|known| known.root == root).count() as u64;
         match () {
-            () if tokens.contains_key(&row.id) => return TokenAdded::IdTaken,
+            () if tokens.contains_key(&row.id) => return TokenAddOutcome::IdTaken,
             () if if_no_admin_at.is_some_and(|now| self.has_admin(&[&row.id], now)) => {
-                return TokenAdded::HasAdmin;
+                return TokenAddOutcome::HasAdmin;
             }
-            () if of_namespace >= bounds.per_namespace => return TokenAdded::NamespaceFull,
-            () if of_root >= bounds.by_root.per_root => return TokenAdded::RootFull,
+            () if of_namespace >= bounds.per_namespace => return TokenAddOutcome::NamespaceFull,
+            () if of_root >= bounds.by_root.per_root => return TokenAddOutcome::RootFull,
             () if tokens.len() as u64 >= bounds.by_root.in_all_for(maker.is_operator(), of_root) => {
-                return TokenAdded::Full;
+                return TokenAddOutcome::Full;
             }
             () => {}
         }
         tokens.insert(row.id.clone(), TokenRow { root, ..row });
         (self.tokens, self.token_changes) = (tokens, self.token_changes + 1);
-        TokenAdded::Yes(self.token_changes + 1)
+        TokenAddOutcome::Yes(self.token_changes + 1)
     }
 
     /// See [`Catalog::change_token`](forebay_store::Catalog::change_token).
-    pub fn change_token(&mut self, id: &str, change: &TokenChange) -> TokenChanged {
-        let Some(mut row) = self.tokens.get(id).cloned() else { return TokenChanged::NoToken };
+    pub fn change_token(&mut self, id: &str, change: &TokenChange) -> TokenChangeOutcome {
+        let Some(mut row) = self.tokens.get(id).cloned() else { return TokenChangeOutcome::NoToken };
         match change {
             TokenChange::Rotate { from, .. } if row.revoked.is_some() || row.secret != *from => {
-                return TokenChanged::Stale;
+                return TokenChangeOutcome::Stale;
             }
             TokenChange::Rotate { from, secret, rotation, overlap_ends } => {
                 row.secret = *secret;
@@ -119,10 +119,10 @@ impl Records {
         }
         self.tokens.insert(id.to_owned(), row);
         self.token_changes += 1;
-        TokenChanged::Yes(self.token_changes + 1)
+        TokenChangeOutcome::Yes(self.token_changes + 1)
     }
 
-    fn revoke(&mut self, id: &str, at: Timestamp, with_descendants: bool) -> TokenChanged {
+    fn revoke(&mut self, id: &str, at: Timestamp, with_descendants: bool) -> TokenChangeOutcome {
         let known: Vec<_> =
             self.tokens.values().map(|it| (it.id.clone(), it.made_by_id.clone(), it.root.clone())).collect();
         let is_live = |id: &str| self.tokens.get(id).is_some_and(|row| is_of_use(row, at));
@@ -136,7 +136,7 @@ impl Records {
         }
         let ends_admins = ids.iter().any(|id| self.tokens[*id].is_admin && is_of_use(&self.tokens[*id], at));
         if ends_admins && !self.has_admin(&ids, at) {
-            return TokenChanged::LastAdmin;
+            return TokenChangeOutcome::LastAdmin;
         }
         if !ids.is_empty() {
             self.token_changes += 1;
@@ -144,7 +144,7 @@ impl Records {
         for id in ids {
             self.tokens.entry(id.to_owned()).and_modify(|row| row.revoked = Some(at));
         }
-        TokenChanged::Revoked { version: self.token_changes + 1, descendants }
+        TokenChangeOutcome::Revoked { version: self.token_changes + 1, descendants }
     }
 
     /// See [`Catalog::note_token_use`](forebay_store::Catalog::note_token_use).

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use forebay_store::{
     Assignment, Beat, CatalogChanges, CatalogError, CatalogNode, CatalogShard, CatalogShardState, Home,
-    Joined, NodeReport, PolicyBounds, PolicyRemoval, PolicyWish, PolicyWritten, SettingsDocument,
+    JoinOutcome, NodeReport, PolicyBounds, PolicyOutcome, PolicyRemoval, PolicyWish, SettingsDocument,
     SettingsSnapshot, SettingsWish, Sighting, Versions,
 };
 use forebay_types::{
@@ -86,11 +86,11 @@ impl CatalogTables {
     }
 
     /// See [`Catalog::put_policy`](forebay_store::Catalog::put_policy).
-    pub fn put_policy(&mut self, wish: &PolicyWish) -> PolicyWritten {
+    pub fn put_policy(&mut self, wish: &PolicyWish) -> PolicyOutcome {
         let PolicyWish { name, from_version, policy, ended_before, root, bounds } = wish;
         let found = self.policy(name);
         if found.version != *from_version {
-            return PolicyWritten::Stale;
+            return PolicyOutcome::Stale;
         }
         let version = self.versions.policies + 1;
         let mut rows = self.policies.clone();
@@ -114,7 +114,7 @@ impl CatalogTables {
         rows.insert(name.clone(), PolicyRow { name: name.clone(), version, policy: policy.clone() });
         (self.policies, self.versions.policies) = (rows, version);
         self.forget_removed(bounds);
-        PolicyWritten::Yes(version)
+        PolicyOutcome::Yes(version)
     }
 
     /// See [`Catalog::settings`](forebay_store::Catalog::settings).
@@ -124,11 +124,11 @@ impl CatalogTables {
     }
 
     /// See [`Catalog::put_settings`](forebay_store::Catalog::put_settings).
-    pub fn put_settings(&mut self, wish: &SettingsWish) -> PolicyWritten {
+    pub fn put_settings(&mut self, wish: &SettingsWish) -> PolicyOutcome {
         let SettingsWish { name, from_version, settings, root, bounds } = wish;
         let found = self.settings(name);
         if found.version != *from_version {
-            return PolicyWritten::Stale;
+            return PolicyOutcome::Stale;
         }
         let there = self.settings.values().filter(|row| !row.settings.is_nothing()).map(|row| &row.name);
         if found.settings.is_nothing()
@@ -142,7 +142,7 @@ impl CatalogTables {
         let version = self.versions.policies;
         self.settings.insert(name.clone(), SettingsRow { name: name.clone(), version, settings: *settings });
         self.forget_removed(bounds);
-        PolicyWritten::Yes(version)
+        PolicyOutcome::Yes(version)
     }
 
     /// See [`Catalog::all_settings`](forebay_store::Catalog::all_settings).
@@ -155,10 +155,10 @@ impl CatalogTables {
     }
 
     /// See [`Catalog::put_all_settings`](forebay_store::Catalog::put_all_settings).
-    pub fn put_all_settings(&mut self, document: &SettingsDocument) -> PolicyWritten {
+    pub fn put_all_settings(&mut self, document: &SettingsDocument) -> PolicyOutcome {
         let SettingsDocument { namespace, from_version, wanted, root, bounds } = document;
         if self.all_settings(namespace.as_ref()).version != *from_version {
-            return PolicyWritten::Stale;
+            return PolicyOutcome::Stale;
         }
         let version = self.versions.policies + 1;
         let (mut settings, mut roots) = (self.settings.clone(), self.setting_roots.clone());
@@ -172,21 +172,21 @@ impl CatalogTables {
         let of_root =
             there().filter(|row| !root.is_empty() && roots.get(&row.name) == Some(root)).count() as u64;
         if of_root > bounds.by_root.per_root {
-            return PolicyWritten::RootFull;
+            return PolicyOutcome::RootFull;
         }
         let most = bounds.by_root.in_all_for(root.is_empty(), of_root.saturating_sub(1));
         if there().count() as u64 > most.max(before) {
-            return PolicyWritten::Full;
+            return PolicyOutcome::Full;
         }
         for name in wanted.keys() {
             let of_one = there().filter(|row| row.name.namespace == name.namespace);
             if of_one.count() as u64 > bounds.per_namespace {
-                return PolicyWritten::NamespaceFull;
+                return PolicyOutcome::NamespaceFull;
             }
         }
         (self.settings, self.setting_roots, self.versions.policies) = (settings, roots, version);
         self.forget_removed(bounds);
-        PolicyWritten::Yes(version)
+        PolicyOutcome::Yes(version)
     }
 
     /// See [`Catalog::remove_policies`](forebay_store::Catalog::remove_policies).
@@ -227,18 +227,18 @@ impl CatalogTables {
     }
 
     /// See [`Catalog::join`](forebay_store::Catalog::join).
-    pub fn join(&mut self, node: &CatalogNode, expected: Option<Sighting>) -> Joined {
+    pub fn join(&mut self, node: &CatalogNode, expected: Option<Sighting>) -> JoinOutcome {
         let mut row = CatalogNode { beats: 1, ..node.clone() };
         if let Some(found) = self.nodes.get(&node.name) {
             let seen = Sighting { incarnation: found.incarnation, beats: found.beats };
             if found.incarnation != node.incarnation && expected != Some(seen) {
-                return Joined::NameTaken(seen);
+                return JoinOutcome::NameTaken(seen);
             }
             (row.beats, row.draining) = (found.beats + 1, found.draining);
         }
         self.nodes.insert(node.name.clone(), row);
         self.versions.nodes += 1;
-        Joined::Yes
+        JoinOutcome::Yes
     }
 
     /// See [`Catalog::beat`](forebay_store::Catalog::beat).
@@ -349,7 +349,7 @@ fn no_room<'a>(
     name: &TopicName,
     (roots, root): (&BTreeMap<TopicName, String>, &String),
     bounds: &PolicyBounds,
-) -> Option<PolicyWritten> {
+) -> Option<PolicyOutcome> {
     let (mut all, mut of_namespace, mut of_root) = (0, 0, 0);
     for other in there {
         all += 1;
@@ -357,9 +357,9 @@ fn no_room<'a>(
         of_root += u64::from(!root.is_empty() && roots.get(other) == Some(root));
     }
     match () {
-        () if of_namespace >= bounds.per_namespace => Some(PolicyWritten::NamespaceFull),
-        () if of_root >= bounds.by_root.per_root => Some(PolicyWritten::RootFull),
-        () if all >= bounds.by_root.in_all_for(root.is_empty(), of_root) => Some(PolicyWritten::Full),
+        () if of_namespace >= bounds.per_namespace => Some(PolicyOutcome::NamespaceFull),
+        () if of_root >= bounds.by_root.per_root => Some(PolicyOutcome::RootFull),
+        () if all >= bounds.by_root.in_all_for(root.is_empty(), of_root) => Some(PolicyOutcome::Full),
         () => None,
     }
 }

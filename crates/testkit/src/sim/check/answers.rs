@@ -8,7 +8,7 @@ use forebay_types::{Namespace, Reason, Refusal};
 use super::record::{Finding, RunRecord};
 use crate::{
     fake::{Moment, POISON},
-    sim::history::{Answer, Call, Known, What, known_after},
+    sim::history::{Answer, Call, CallerKnowledge, What, known_after},
 };
 
 pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
@@ -150,12 +150,12 @@ fn stopped(record: &RunRecord, call: &Call, found: &mut Vec<Finding>) {
 
 fn unknown(what: &What) -> bool {
     fn any<T>(answer: &Answer<Vec<Result<T, Refusal>>>, members: usize) -> bool {
-        (0..members).any(|at| answer.known(at) == Known::Maybe)
+        (0..members).any(|at| answer.known(at) == CallerKnowledge::Maybe)
     }
     match what {
         What::Enqueue { items, answer, .. } => any(answer, items.len()),
         What::Dequeue { answer, .. } => {
-            matches!(answer, Answer::Refused(refusal) if known_after(refusal) == Known::Maybe)
+            matches!(answer, Answer::Refused(refusal) if known_after(refusal) == CallerKnowledge::Maybe)
         }
         What::Ack { receipts, answer } => any(answer, receipts.len()),
         What::Nack { nacks, answer } => any(answer, nacks.len()),

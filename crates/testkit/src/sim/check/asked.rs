@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use forebay_engine::{Delivered, DequeueCall, ExtendOf, NackAction, NackOf, Settlement};
+use forebay_engine::{DeliveredItem, DequeueCall, ExtendOf, NackAction, NackOf, Settlement};
 use forebay_types::Timestamp;
 
 use super::{
@@ -53,7 +53,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
 }
 
 /// An answer has no more than was asked for, in the order of the demands.
-fn within_limits(call: &Call, asked: &DequeueCall, delivered: &[Delivered], found: &mut Vec<Finding>) {
+fn within_limits(call: &Call, asked: &DequeueCall, delivered: &[DeliveredItem], found: &mut Vec<Finding>) {
     let name = format!("call {}", call.start.event);
     let mut demands = asked.demands.iter();
     let mut of_topic = None;
@@ -82,7 +82,7 @@ fn waited(
     record: &RunRecord,
     call: &Call,
     asked: &DequeueCall,
-    delivered: &[Delivered],
+    delivered: &[DeliveredItem],
     found: &mut Vec<Finding>,
 ) {
     let span = call.end.at.since(call.start.at);
@@ -216,7 +216,7 @@ fn extended(
 
 /// A delivery carries what is stored: metadata and priority as the last nack or update left them, the
 /// consumer, the lease.
-fn as_stored(call: &Call, delivered: &Delivered, items: &Items, found: &mut Vec<Finding>) {
+fn as_stored(call: &Call, delivered: &DeliveredItem, items: &Items, found: &mut Vec<Finding>) {
     let What::Dequeue { call: asked, .. } = &call.what else { return };
     let Some(item) = items.by_id.get(&delivered.id) else { return };
     let Some(receipt) = delivered.receipt else { return };

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     fake::Change,
     sim::{
-        history::{Answer, Call, Sent, What},
+        history::{Answer, Call, SentItem, What},
         payload::{metadata, payload},
     },
 };
@@ -89,7 +89,7 @@ fn polls(record: &RunRecord, call: &Call, found: &mut Vec<Finding>) {
 }
 
 /// Bytes that items are charged with, at least.
-fn charge<'a>(items: impl Iterator<Item = &'a Sent>) -> usize {
+fn charge<'a>(items: impl Iterator<Item = &'a SentItem>) -> usize {
     items.map(|item| payload(item.tag, item.poison).len() + metadata(item.tag).len() + ITEM_BYTES_MIN).sum()
 }
 
@@ -122,7 +122,7 @@ fn waiting(record: &RunRecord, call: &Call, items: &Items, found: &mut Vec<Findi
     shards.sort_unstable();
     shards.dedup();
     for shard in shards {
-        let of_shard = |stored: &[(&Sent, ItemId)]| {
+        let of_shard = |stored: &[(&SentItem, ItemId)]| {
             let later = stored.iter().filter(|(_, id)| {
                 let done = items.by_id[id].inserted();
                 id.shard == shard && done.is_some_and(|done| done.at > call.start.at)
@@ -154,13 +154,13 @@ fn waiting(record: &RunRecord, call: &Call, items: &Items, found: &mut Vec<Findi
 }
 
 /// The items of an enqueue that it stored itself, wherever its answer went.
-fn stored<'a>(call: &'a Call, items: &Items) -> Vec<(&'a Sent, ItemId)> {
+fn stored<'a>(call: &'a Call, items: &Items) -> Vec<(&'a SentItem, ItemId)> {
     let What::Enqueue { items: sent, answer: Answer::Done(_), .. } = &call.what else { return Vec::new() };
     let during = |id: &&ItemId| {
         let done = items.by_id[*id].inserted();
         done.is_some_and(|done| call.start.event < done.event && done.event < call.end.event)
     };
-    let ids = |sent: &Sent| items.by_tag.get(&sent.tag)?.iter().find(during).copied();
+    let ids = |sent: &SentItem| items.by_tag.get(&sent.tag)?.iter().find(during).copied();
     sent.iter().filter_map(|sent| Some((sent, ids(sent)?))).collect()
 }
 

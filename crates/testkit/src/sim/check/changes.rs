@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     fake::Change,
-    sim::history::{Call, Known, What},
+    sim::history::{Call, CallerKnowledge, What},
 };
 
 const NAME: &str = "CONSERVATION";
@@ -37,7 +37,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
                 (Some(Err(refusal)), Some(item)) => not_found(call, item, refusal, found),
                 _ => {}
             }
-            if answer.known(at) != Known::Not && item.is_some() {
+            if answer.known(at) != CallerKnowledge::Not && item.is_some() {
                 asked.entry(*id).or_default().push(call.start.event);
             }
         }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use forebay_engine::Delivered;
+use forebay_engine::DeliveredItem;
 use forebay_types::{DeliveryPolicy, ItemId};
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     fake::Change,
     sim::{
-        history::{Answer, Call, Known, Sent, What},
+        history::{Answer, Call, CallerKnowledge, SentItem, What},
         payload::tag_of,
     },
 };
@@ -25,7 +25,7 @@ use crate::{
 const COMMIT_KNOWN_AFTER: Duration = Duration::from_millis(60);
 
 /// Every delivery that reached a caller.
-pub(super) fn all(record: &RunRecord) -> impl Iterator<Item = (&Call, &Delivered)> {
+pub(super) fn all(record: &RunRecord) -> impl Iterator<Item = (&Call, &DeliveredItem)> {
     record.calls.iter().flat_map(|call| {
         let items = match &call.what {
             What::Dequeue { answer: Answer::Done(items), .. } => items.as_slice(),
@@ -60,7 +60,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     }
 }
 
-fn sent(record: &RunRecord) -> HashMap<u64, Vec<(&Call, &Sent, Known)>> {
+fn sent(record: &RunRecord) -> HashMap<u64, Vec<(&Call, &SentItem, CallerKnowledge)>> {
     let mut sent: HashMap<u64, Vec<_>> = HashMap::new();
     for call in &record.calls {
         if let What::Enqueue { items, answer, .. } = &call.what {
@@ -77,7 +77,7 @@ fn acked(record: &RunRecord) -> HashMap<ItemId, u64> {
     for call in &record.calls {
         let What::Ack { receipts, answer } = &call.what else { continue };
         for (at, receipt) in receipts.iter().enumerate() {
-            if answer.known(at) == Known::Done {
+            if answer.known(at) == CallerKnowledge::Done {
                 let event = acked.entry(receipt.item).or_insert(u64::MAX);
                 *event = (*event).min(call.end.event);
             }
@@ -89,9 +89,9 @@ fn acked(record: &RunRecord) -> HashMap<ItemId, u64> {
 /// A delivered item was sent and not refused.
 fn phantom(
     call: &Call,
-    delivered: &Delivered,
+    delivered: &DeliveredItem,
     stored: Option<&Item>,
-    sent: &HashMap<u64, Vec<(&Call, &Sent, Known)>>,
+    sent: &HashMap<u64, Vec<(&Call, &SentItem, CallerKnowledge)>>,
     name: &str,
     found: &mut Vec<Finding>,
 ) {
@@ -101,7 +101,7 @@ fn phantom(
     };
     // A caller may have given it another priority: see `as_stored`.
     let is_updated = stored.is_some_and(|item| item.phases.iter().any(|phase| phase.has_other_values()));
-    let same = |of: &&(&Call, &Sent, Known)| {
+    let same = |of: &&(&Call, &SentItem, CallerKnowledge)| {
         let (by, item, _) = **of;
         by.namespace == call.namespace
             && item.topic == delivered.topic
@@ -113,7 +113,7 @@ fn phantom(
         let invariant = if foreign { "ISOLATION" } else { "NO-PHANTOM" };
         found.push((invariant, format!("{name} is not as it was sent")));
     }
-    if of_tag.iter().all(|(.., known)| *known == Known::Not) {
+    if of_tag.iter().all(|(.., known)| *known == CallerKnowledge::Not) {
         found.push(("UNKNOWN-STAYS-UNKNOWN", format!("{name} was refused when it was sent")));
     }
 }
@@ -122,7 +122,7 @@ fn phantom(
 fn before(
     record: &RunRecord,
     call: &Call,
-    delivered: &Delivered,
+    delivered: &DeliveredItem,
     item: &Item,
     items: &Items,
     name: &str,

@@ -14,14 +14,14 @@ use super::{
 };
 use crate::{
     fake::Change,
-    sim::history::{Call, Known, Sent, What},
+    sim::history::{Call, CallerKnowledge, SentItem, What},
 };
 
 /// A member of an enqueue call.
 struct Member<'a> {
     call: &'a Call,
-    sent: &'a Sent,
-    known: Known,
+    sent: &'a SentItem,
+    known: CallerKnowledge,
     id: Option<ItemId>,
     duplicate: bool,
     by_request: bool,
@@ -105,7 +105,7 @@ fn matches(item: &Item, member: &Member<'_>) -> bool {
 fn told_as_failed(members: &[Member<'_>], items: &Items, found: &mut Vec<Finding>) {
     let mut open: HashMap<u64, bool> = HashMap::new();
     for member in members {
-        *open.entry(member.sent.tag).or_default() |= member.known != Known::Not;
+        *open.entry(member.sent.tag).or_default() |= member.known != CallerKnowledge::Not;
     }
     for (tag, open) in open {
         if !open && let Some(ids) = items.by_tag.get(&tag) {
@@ -131,7 +131,7 @@ fn once(record: &RunRecord, members: &[Member<'_>], items: &Items, found: &mut V
     let keyed: HashSet<u64> =
         members.iter().filter(|it| it.sent.dedupe_key.is_some()).map(Member::tag).collect();
     for (tag, ids) in &items.by_tag {
-        let stored: Vec<Stored> = ids.iter().filter_map(|id| Stored::of(items, *id)).collect();
+        let stored: Vec<ShardItem> = ids.iter().filter_map(|id| ShardItem::of(items, *id)).collect();
         // The item of a key may be removed, and then be stored again by a late repeat.
         let frees = keyed.contains(tag);
         close_together(&format!("#{tag} ({ids:?})"), stored, frees, window, found);
@@ -149,7 +149,7 @@ fn once(record: &RunRecord, members: &[Member<'_>], items: &Items, found: &mut V
         }
     }
     for (key, ids) in &keys {
-        let stored = ids.iter().filter_map(|id| Stored::of(items, *id)).collect();
+        let stored = ids.iter().filter_map(|id| ShardItem::of(items, *id)).collect();
         close_together(&format!("key {key:?} ({ids:?})"), stored, true, window, found);
     }
     for member in members.iter().filter(|member| member.duplicate) {
@@ -161,7 +161,7 @@ fn once(record: &RunRecord, members: &[Member<'_>], items: &Items, found: &mut V
             let what = format!("key {key:?} was answered {id}, which has another key");
             found.push(("IDEMPOTENT-ENQUEUE", what));
         }
-        let removed = Stored::of(items, id).and_then(|stored| stored.removed);
+        let removed = ShardItem::of(items, id).and_then(|stored| stored.removed);
         if record.strict && removed.is_some_and(|event| event < member.call.start.event) {
             let what = format!("key {key:?} was answered {id}, which an operator had removed");
             found.push(("IDEMPOTENT-ENQUEUE", what));
@@ -171,13 +171,13 @@ fn once(record: &RunRecord, members: &[Member<'_>], items: &Items, found: &mut V
 
 /// Calls with one request id store the items of one of them.
 fn requests(members: &[Member<'_>], items: &Items, window: Duration, found: &mut Vec<Finding>) {
-    let mut calls: BTreeMap<(&Namespace, &str), BTreeMap<u64, Stored>> = BTreeMap::new();
+    let mut calls: BTreeMap<(&Namespace, &str), BTreeMap<u64, ShardItem>> = BTreeMap::new();
     for member in members {
         let What::Enqueue { items: sent, request_id: Some(id), .. } = &member.call.what else { continue };
         // A call and its repeats have the same items.
         let Some(first) = sent.iter().map(|sent| sent.tag).min() else { continue };
         for item in items.by_tag.get(&member.sent.tag).into_iter().flatten() {
-            if let Some(stored) = Stored::of(items, *item) {
+            if let Some(stored) = ShardItem::of(items, *item) {
                 calls.entry((&member.call.namespace, id)).or_default().entry(first).or_insert(stored);
             }
         }
@@ -192,7 +192,7 @@ type KeyOf<'a> = (&'a Namespace, &'a Topic, &'a str);
 
 /// An item in a shard.
 #[derive(Debug, Clone, Copy)]
-struct Stored {
+struct ShardItem {
     /// By the shard's time.
     at: Timestamp,
     /// The event that stored it.
@@ -201,7 +201,7 @@ struct Stored {
     removed: Option<u64>,
 }
 
-impl Stored {
+impl ShardItem {
     fn of(items: &Items, id: ItemId) -> Option<Self> {
         let phases = &items.by_id.get(&id)?.phases;
         let removes = |change: &Change| {
@@ -223,7 +223,7 @@ impl Stored {
 /// `frees`: who removes one lets the next one in.
 fn close_together(
     name: &str,
-    mut stored: Vec<Stored>,
+    mut stored: Vec<ShardItem>,
     frees: bool,
     window: Duration,
     found: &mut Vec<Finding>,

@@ -186,7 +186,7 @@ impl Phase {
     }
 }
 
-fn next(item: &Item, batch: &crate::fake::Committed, changes: Vec<Change>) -> Phase {
+fn next(item: &Item, batch: &crate::fake::CommitRecord, changes: Vec<Change>) -> Phase {
     let before = item.phases.last();
     let mut phase = Phase {
         asked: batch.asked,

@@ -11,7 +11,7 @@ use forebay_types::{NodeName, ShardId};
 
 use super::record::{Finding, RunRecord, ShardLog};
 use crate::{
-    fake::{Assigned, HomeChange, Moment, Released, TakenOver, Tried},
+    fake::{AssignmentRecord, AttemptRecord, HomeChange, Moment, ReleaseRecord, TakeOverRecord},
     sim::cluster::{ClusterLog, process_of},
 };
 
@@ -103,7 +103,7 @@ fn node_of(home: &Option<forebay_store::Home>) -> Option<&str> {
 }
 
 /// A change that a node has written, and that takes a shard from its owner, which lives.
-fn planned(record: &RunRecord, assigned: &Assigned, change: &HomeChange) -> Option<Move> {
+fn planned(record: &RunRecord, assigned: &AssignmentRecord, change: &HomeChange) -> Option<Move> {
     let node = |home: &Option<forebay_store::Home>| assigned.nodes.get(&home.as_ref()?.node);
     let (from, to) = (node(&change.from)?, node(&change.to)?);
     let (owner, next) = (process_of(from), process_of(to));
@@ -120,7 +120,7 @@ fn planned(record: &RunRecord, assigned: &Assigned, change: &HomeChange) -> Opti
 }
 
 /// A change that a node has written, and that takes a shard from the node to which it is pinned, which lives.
-fn unpinned(record: &RunRecord, assigned: &Assigned, change: &HomeChange) -> bool {
+fn unpinned(record: &RunRecord, assigned: &AssignmentRecord, change: &HomeChange) -> bool {
     let Some(home) = change.from.as_ref().filter(|home| home.pinned && assigned.process != 0) else {
         return false;
     };
@@ -172,8 +172,8 @@ fn crowded(record: &RunRecord, log: &ClusterLog, moves: &[Move], at: Moment, fou
 
 /// SHARD-SERVED: nothing disturbed the cluster, and a shard that was given was without an owner for long. One
 /// that an operator took offline is given to nobody.
-fn hand_over(shard: &ShardLog, after: &TakenOver, log: &ClusterLog, found: &mut Vec<Finding>) {
-    let before = |release: &&Released| release.done.event < after.done.event;
+fn hand_over(shard: &ShardLog, after: &TakeOverRecord, log: &ClusterLog, found: &mut Vec<Finding>) {
+    let before = |release: &&ReleaseRecord| release.done.event < after.done.event;
     let Some(release) = shard.releases.iter().rfind(before) else { return };
     let earlier = log.assigned.iter().filter(|assigned| assigned.done.event < release.done.event);
     let mut homes = earlier.filter_map(|it| it.changes.iter().find(|change| change.shard == shard.id));
@@ -193,7 +193,7 @@ fn hand_over(shard: &ShardLog, after: &TakenOver, log: &ClusterLog, found: &mut 
 fn crowds(log: &ClusterLog, shard: &ShardLog, found: &mut Vec<Finding>) {
     let homes = Homes::of(log, shard.id);
     let mut tried: BTreeMap<u64, BTreeMap<usize, u64>> = BTreeMap::new();
-    let is_late = |it: &Tried| {
+    let is_late = |it: &AttemptRecord| {
         let taken = shard.owners.iter().find(|owner| owner.epoch > it.epoch);
         taken.is_some_and(|taken| taken.done.event <= it.begun.event)
     };
@@ -213,7 +213,7 @@ struct Homes(Vec<(Moment, NodeName)>);
 
 impl Homes {
     fn of(log: &ClusterLog, shard: ShardId) -> Self {
-        let home = |assigned: &Assigned| {
+        let home = |assigned: &AssignmentRecord| {
             let change = assigned.changes.iter().find(|change| change.shard == shard)?;
             Some((assigned.done, change.to.as_ref()?.node.clone()))
         };

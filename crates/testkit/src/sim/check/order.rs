@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use forebay_engine::Delivered;
+use forebay_engine::DeliveredItem;
 use forebay_types::{DeliveryPolicy, ItemId, Limits, TopicName};
 
 use super::{
@@ -128,7 +128,7 @@ fn overlooked(item: &Item, call: &Call, takers: &Takers) -> bool {
 }
 
 /// The phase in which an item was taken for a delivery.
-pub(super) fn taken(item: &Item, delivered: &Delivered) -> Option<usize> {
+pub(super) fn taken(item: &Item, delivered: &DeliveredItem) -> Option<usize> {
     let takes = |change: &Change| match change {
         Change::Leased(entry) => entry.delivery() == delivered.attempt,
         Change::Deleted(row) => {
@@ -172,8 +172,8 @@ fn passed_over<'a>(
 }
 
 /// Within one answer, the items of a topic are in delivery order.
-fn in_order(call: &Call, delivered: &[Delivered], items: &Items, found: &mut Vec<Finding>) {
-    let mut last: Option<(&Delivered, (i32, i64, ItemId))> = None;
+fn in_order(call: &Call, delivered: &[DeliveredItem], items: &Items, found: &mut Vec<Finding>) {
+    let mut last: Option<(&DeliveredItem, (i32, i64, ItemId))> = None;
     for one in delivered {
         let Some(item) = items.by_id.get(&one.id) else { continue };
         let Some(at) = taken(item, one) else { continue };

@@ -10,14 +10,14 @@ use super::{
 };
 use crate::{
     fake::Moment,
-    sim::history::{Call, Sent, What},
+    sim::history::{Call, SentItem, What},
 };
 
 /// Items of one topic and priority in one shard are in order, whoever owned it.
 type Queue<'a> = (&'a Namespace, &'a Topic, i32, Option<ShardId>, usize);
 
 /// An enqueued item: when its call began and ended, its position in the call, its rank and its name.
-struct Enqueued {
+struct RankedItem {
     start: Moment,
     end: Moment,
     index: usize,
@@ -26,7 +26,7 @@ struct Enqueued {
 }
 
 pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>) {
-    let mut queues: HashMap<Queue<'_>, Vec<Enqueued>> = HashMap::new();
+    let mut queues: HashMap<Queue<'_>, Vec<RankedItem>> = HashMap::new();
     let first_sent = first_sent(record);
     for call in &record.calls {
         let What::Enqueue { items: members, answer, .. } = &call.what else { continue };
@@ -52,7 +52,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
                 let queue = (&call.namespace, &sent.topic, sent.priority, shard, process);
                 let (start, end, rank) = (call.start, call.end, first.key.rank);
                 let name = format!("{} of call {}", item.id, call.start.event);
-                queues.entry(queue).or_default().push(Enqueued { start, end, index, rank, name });
+                queues.entry(queue).or_default().push(RankedItem { start, end, index, rank, name });
             };
             // Items that several nodes number have the order of their clocks.
             if !record.forwards {
@@ -84,7 +84,7 @@ fn first_sent(record: &RunRecord) -> HashMap<u64, u64> {
 }
 
 /// Whether an earlier item of the call has the same key.
-fn waits_for_key(before: &[Sent], sent: &Sent) -> bool {
+fn waits_for_key(before: &[SentItem], sent: &SentItem) -> bool {
     sent.dedupe_key.is_some() && before.iter().any(|other| other.dedupe_key == sent.dedupe_key)
 }
 
@@ -94,7 +94,7 @@ fn stored_during(item: &Item, call: &Call) -> bool {
 }
 
 /// A call is later than another if it began after the other's answer.
-fn in_order(queue: &[Enqueued], found: &mut Vec<Finding>) {
+fn in_order(queue: &[RankedItem], found: &mut Vec<Finding>) {
     for (at, later) in queue.iter().enumerate() {
         let before = queue[..at].iter().filter(|item| {
             let same = item.start.event == later.start.event;

@@ -4,7 +4,7 @@ use forebay_engine::Settings;
 use forebay_types::ShardId;
 
 use crate::{
-    fake::{Committed, Moment, Released, TakenOver, Tried},
+    fake::{AttemptRecord, CommitRecord, Moment, ReleaseRecord, TakeOverRecord},
     sim::history::{Call, Stall},
 };
 
@@ -17,13 +17,13 @@ pub struct ShardLog {
     /// Its number.
     pub id: ShardId,
     /// Its batches, in order.
-    pub log: Vec<Committed>,
+    pub log: Vec<CommitRecord>,
     /// Its owners, in order.
-    pub owners: Vec<TakenOver>,
+    pub owners: Vec<TakeOverRecord>,
     /// When it was given up, in order.
-    pub releases: Vec<Released>,
+    pub releases: Vec<ReleaseRecord>,
     /// Take-overs that were tried, in order.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<AttemptRecord>,
 }
 
 impl ShardLog {
@@ -31,7 +31,7 @@ impl ShardLog {
     pub fn owner_at(&self, at: Moment) -> Option<usize> {
         let taken = self.owners.iter().rfind(|owner| owner.done.event < at.event)?;
         let given_up =
-            |release: &Released| release.done.event > taken.done.event && release.done.event < at.event;
+            |release: &ReleaseRecord| release.done.event > taken.done.event && release.done.event < at.event;
         (!self.releases.iter().any(given_up)).then_some(taken.process)
     }
 }

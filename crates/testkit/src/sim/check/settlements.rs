@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     fake::Change,
-    sim::history::{Call, Known, What},
+    sim::history::{Call, CallerKnowledge, What},
 };
 
 /// An item that fails with less than this left before its expiry becomes a dead letter, if it was to wait for
@@ -24,7 +24,7 @@ use crate::{
 const LAST_RETRY: Duration = Duration::from_secs(1);
 
 /// One member of an ack or nack: its delivery, its answer, what its caller knows, and what a nack asked for.
-type Member<'a> = (Receipt, Option<Result<(), &'a Refusal>>, Known, Option<NackAction>);
+type Member<'a> = (Receipt, Option<Result<(), &'a Refusal>>, CallerKnowledge, Option<NackAction>);
 
 /// A request to end a delivery that was not refused.
 struct EndRequest {
@@ -92,7 +92,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
                 Some(Err(refusal)) => lost(call, receipt, refusal, items, found),
                 None => {}
             }
-            if known != Known::Not {
+            if known != CallerKnowledge::Not {
                 requests.entry(key).or_default().push(EndRequest { start: call.start.event, nack });
             }
         }

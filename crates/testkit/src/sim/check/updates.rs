@@ -11,7 +11,7 @@ use super::{
     items::{Item, Items, Location, Phase},
     record::{Finding, RunRecord},
 };
-use crate::sim::history::{Call, Known, What};
+use crate::sim::history::{Call, CallerKnowledge, What};
 
 const NAME: &str = "AS-ASKED";
 
@@ -35,7 +35,7 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
                 }
                 _ => {}
             }
-            if answer.known(at) != Known::Not && item.is_some() {
+            if answer.known(at) != CallerKnowledge::Not && item.is_some() {
                 asked.entry(*id).or_default().push((call.start.event, update));
             }
         }

@@ -1,7 +1,7 @@
 //! FIRST-COME: of the polls that wait for a topic, the one that came first is given an item. Checked in runs
 //! without faults.
 
-use forebay_engine::Delivered;
+use forebay_engine::DeliveredItem;
 use forebay_types::{ItemId, Topic};
 
 use super::{
@@ -15,7 +15,7 @@ use crate::sim::history::{Answer, Call, What};
 struct Poll<'a> {
     call: &'a Call,
     topics: Vec<&'a Topic>,
-    delivered: &'a [Delivered],
+    delivered: &'a [DeliveredItem],
     /// The event before which nothing of its answer could be had.
     earliest: u64,
 }
@@ -56,7 +56,7 @@ fn poll<'a>(call: &'a Call, items: &Items) -> Option<Poll<'a>> {
     Some(Poll { call, topics, delivered, earliest })
 }
 
-fn phase_of<'a>(delivered: &Delivered, items: &'a Items) -> Option<(ItemId, &'a Phase)> {
+fn phase_of<'a>(delivered: &DeliveredItem, items: &'a Items) -> Option<(ItemId, &'a Phase)> {
     let item: &Item = items.by_id.get(&delivered.id)?;
     Some((item.id, &item.phases[taken(item, delivered)?]))
 }

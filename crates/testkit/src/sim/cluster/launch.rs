@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use forebay_engine::{Duty, Engine, Reach, Setup, TaskName, Tasks};
 use forebay_front::Front;
-use forebay_membership::{Followed, JoinError, Membership, begin as read_catalog};
+use forebay_membership::{EngineShards, JoinError, Membership, begin as read_catalog};
 use forebay_store::{Catalog, CatalogImage, CatalogNode, NodeReport, Shard, Tokens};
 use forebay_types::{Clock, ClusterId, Incarnation, NodeName, ShardId};
 use tokio::sync::{Notify, watch};
@@ -84,7 +84,7 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
         (row.id, shard)
     });
     let opened: Vec<(ShardId, Arc<dyn Shard>)> = opened.collect();
-    let followed = Followed::begin(listed.clone(), opener, opened);
+    let followed = EngineShards::begin(listed.clone(), opener, opened);
     let way =
         Arc::new(ClusterWay { process: number, nodes: world.all_nodes(), network: cluster.network.clone() });
     let engine = Engine::start_with(Setup {

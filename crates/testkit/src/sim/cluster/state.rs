@@ -10,7 +10,7 @@ use super::{
     network::Network,
     trouble::{Trouble, Troubles},
 };
-use crate::fake::{Assigned, CatalogDb};
+use crate::fake::{AssignmentRecord, CatalogDb};
 
 /// A node's part in its cluster.
 #[derive(Clone)]
@@ -117,7 +117,7 @@ impl Cluster {
 #[derive(Debug, Clone, Default)]
 pub struct ClusterLog {
     /// Every change of the assignment.
-    pub assigned: Vec<Assigned>,
+    pub assigned: Vec<AssignmentRecord>,
     /// Disturbances of the cluster.
     pub troubles: Vec<Trouble>,
     /// The names of all processes, in the order of their numbers.

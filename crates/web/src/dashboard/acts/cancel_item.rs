@@ -5,16 +5,16 @@ use forebay_proto::v1::CancelItemsRequest;
 use tonic::{Code, Status};
 
 use super::{
-    super::{act, asked::Asked, notice::told, trouble::Trouble},
+    super::{act, asked::PageRequest, notice::told, trouble::Trouble},
     pause::page_of,
 };
 
 /// Serves `POST /cancel-item`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(cancel(&asked).await)
 }
 
-async fn cancel(asked: &Asked) -> Result<String, Trouble> {
+async fn cancel(asked: &PageRequest) -> Result<String, Trouble> {
     let (namespace, topic) = (asked.fields.get("ns"), asked.fields.get("name"));
     let ids = asked.fields.all("id");
     let request = CancelItemsRequest {

@@ -7,19 +7,19 @@ use forebay_proto::v1::{self, CreateTokenRequest, Token};
 use maud::html;
 
 use super::super::{
-    asked::Asked, frame, links::link, live::Live, show::Shown, texts::time, trouble::Trouble,
+    asked::PageRequest, frame, links::link, live::Live, show::RenderedPage, texts::time, trouble::Trouble,
 };
 use crate::fields::Fields;
 
 /// Serves `POST /create-token`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     match create(&asked).await {
         Ok((token, secret)) => show_secret(asked, "Token made", &token, &secret).await,
         Err(trouble) => trouble.into_response(),
     }
 }
 
-async fn create(asked: &Asked) -> Result<(Token, String), Trouble> {
+async fn create(asked: &PageRequest) -> Result<(Token, String), Trouble> {
     let name = asked.fields.get("name").trim();
     if name.is_empty() {
         return Err(Trouble::field("name", "must say who gets the token"));
@@ -78,7 +78,7 @@ pub fn span(field: &str, text: &str) -> Result<Option<prost_types::Duration>, Tr
 }
 
 /// The page with the text of a token. It is kept nowhere, so that this page is the only one that has it.
-pub async fn show_secret(mut asked: Asked, title: &str, token: &Token, secret: &str) -> Response {
+pub async fn show_secret(mut asked: PageRequest, title: &str, token: &Token, secret: &str) -> Response {
     let namespace = asked.fields.get("ns").to_owned();
     // The other fields of the form do not belong into the address of a page.
     asked.fields = Fields::read(link("", &[("ns", &namespace)]).trim_start_matches('?').as_bytes());
@@ -99,7 +99,7 @@ pub async fn show_secret(mut asked: Asked, title: &str, token: &Token, secret: &
         pre { "forebay whoami --token-file " (file_name(&token.id)) }
         p { a href=(link("access", &[("ns", &namespace)])) { "Back to all tokens" } }
     };
-    let shown = Shown::new(title, body, Live::default());
+    let shown = RenderedPage::new(title, body, Live::default());
     frame::answer("access", &asked, shown).await
 }
 

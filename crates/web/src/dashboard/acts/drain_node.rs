@@ -4,16 +4,16 @@ use axum::response::Response;
 use forebay_proto::v1::DrainNodeRequest;
 
 use super::{
-    super::{act, asked::Asked, notice::told, trouble::Trouble},
+    super::{act, asked::PageRequest, notice::told, trouble::Trouble},
     drain_shard::undoes,
 };
 
 /// Serves `POST /drain-node`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(drain(&asked).await)
 }
 
-async fn drain(asked: &Asked) -> Result<String, Trouble> {
+async fn drain(asked: &PageRequest) -> Result<String, Trouble> {
     let node = asked.fields.get("node");
     if node.is_empty() {
         return Err(Trouble::field("node", "must name a node"));

@@ -3,14 +3,14 @@
 use axum::response::Response;
 use forebay_proto::v1::DrainShardRequest;
 
-use super::super::{act, asked::Asked, notice::told, trouble::Trouble};
+use super::super::{act, asked::PageRequest, notice::told, trouble::Trouble};
 
 /// Serves `POST /drain-shard`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(drain(&asked).await)
 }
 
-async fn drain(asked: &Asked) -> Result<String, Trouble> {
+async fn drain(asked: &PageRequest) -> Result<String, Trouble> {
     let id = asked.fields.get("id");
     let undo = undoes(asked.fields.get("undo"))?;
     let request = DrainShardRequest {

@@ -6,14 +6,14 @@ use axum::response::Response;
 use forebay_proto::v1::{EnqueueItem, EnqueueRequest, enqueue_item::Schedule};
 use tonic::{Code, Status};
 
-use super::super::{act, asked::Asked, notice::told, trouble::Trouble};
+use super::super::{act, asked::PageRequest, notice::told, trouble::Trouble};
 
 /// Serves `POST /enqueue`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(enqueue(&asked).await)
 }
 
-async fn enqueue(asked: &Asked) -> Result<String, Trouble> {
+async fn enqueue(asked: &PageRequest) -> Result<String, Trouble> {
     let (namespace, topic) = (asked.fields.get("ns"), asked.fields.get("name"));
     let item = EnqueueItem {
         topic: topic.to_owned(),

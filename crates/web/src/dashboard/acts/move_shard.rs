@@ -4,16 +4,16 @@ use axum::response::Response;
 use forebay_proto::v1::MoveShardRequest;
 
 use super::{
-    super::{act, asked::Asked, notice::told, trouble::Trouble},
+    super::{act, asked::PageRequest, notice::told, trouble::Trouble},
     drain_shard::{shard_id, undoes},
 };
 
 /// Serves `POST /move-shard`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(move_shard(&asked).await)
 }
 
-async fn move_shard(asked: &Asked) -> Result<String, Trouble> {
+async fn move_shard(asked: &PageRequest) -> Result<String, Trouble> {
     let (id, node) = (asked.fields.get("id"), asked.fields.get("node"));
     let undo = undoes(asked.fields.get("undo"))?;
     // For the call an empty name ends the pin, which a form says with a field of its own.

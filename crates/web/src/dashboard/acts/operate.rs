@@ -5,15 +5,15 @@ use std::str::FromStr;
 use axum::response::Response;
 use forebay_proto::v1::StartOperationRequest;
 
-use super::super::{act, asked::Asked, bulk, notice::told, trouble::Trouble};
+use super::super::{act, asked::PageRequest, bulk, notice::told, trouble::Trouble};
 use crate::fields::Fields;
 
 /// Serves `POST /operate`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(operate(&asked).await)
 }
 
-async fn operate(asked: &Asked) -> Result<String, Trouble> {
+async fn operate(asked: &PageRequest) -> Result<String, Trouble> {
     let request = request(&asked.fields)?;
     let namespace = request.namespace.clone();
     let answer = asked.admin()?.start_operation(asked.request(request)).await?.into_inner();

@@ -8,14 +8,14 @@ use forebay_proto::{
     v1::{PauseTopicRequest, Side},
 };
 
-use super::super::{act, asked::Asked, notice::told, trouble::Trouble};
+use super::super::{act, asked::PageRequest, notice::told, trouble::Trouble};
 
 /// Serves `POST /pause`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(pause(&asked).await)
 }
 
-async fn pause(asked: &Asked) -> Result<String, Trouble> {
+async fn pause(asked: &PageRequest) -> Result<String, Trouble> {
     let (namespace, topic) = (asked.fields.get("ns"), asked.fields.get("name"));
     let (sides, done) = sides(asked.fields.get("side"))?;
     let until = match asked.fields.get("for") {

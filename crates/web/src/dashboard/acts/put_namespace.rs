@@ -5,16 +5,16 @@ use axum::response::Response;
 use forebay_proto::v1::PutNamespaceRequest;
 
 use super::{
-    super::{act, asked::Asked, notice::told, trouble::Trouble},
+    super::{act, asked::PageRequest, notice::told, trouble::Trouble},
     settings::{settings, version},
 };
 
 /// Serves `POST /put-namespace`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(put(&asked).await)
 }
 
-async fn put(asked: &Asked) -> Result<String, Trouble> {
+async fn put(asked: &PageRequest) -> Result<String, Trouble> {
     let request = PutNamespaceRequest {
         namespace: asked.fields.get("ns").to_owned(),
         settings: Some(settings(&asked.fields)?),

@@ -5,16 +5,16 @@ use axum::response::Response;
 use forebay_proto::v1::{NamespaceSettings, PutTopicRequest, TopicSettings};
 
 use super::{
-    super::{act, asked::Asked, notice::told, trouble::Trouble},
+    super::{act, asked::PageRequest, notice::told, trouble::Trouble},
     settings::{settings, version},
 };
 
 /// Serves `POST /put-topic`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(put(&asked).await)
 }
 
-async fn put(asked: &Asked) -> Result<String, Trouble> {
+async fn put(asked: &PageRequest) -> Result<String, Trouble> {
     let NamespaceSettings { default_lease, default_max_attempts, retry_delay, dead_letter_retention, .. } =
         settings(&asked.fields)?;
     let settings = TopicSettings { default_lease, default_max_attempts, retry_delay, dead_letter_retention };

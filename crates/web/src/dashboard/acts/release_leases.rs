@@ -4,14 +4,14 @@ use axum::response::Response;
 use forebay_proto::v1::{OperationKind, StartOperationRequest};
 use forebay_types::filter::quoted;
 
-use super::super::{act, asked::Asked, links::link, trouble::Trouble};
+use super::super::{act, asked::PageRequest, links::link, trouble::Trouble};
 
 /// Serves `POST /release-leases`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(release(&asked).await)
 }
 
-async fn release(asked: &Asked) -> Result<String, Trouble> {
+async fn release(asked: &PageRequest) -> Result<String, Trouble> {
     let (namespace, topic) = (asked.fields.get("ns"), asked.fields.get("name"));
     if topic.is_empty() {
         return Err(Trouble::field("name", "must name a topic"));

@@ -4,16 +4,16 @@ use axum::response::Response;
 use forebay_proto::v1::ResumeTopicRequest;
 
 use super::{
-    super::{act, asked::Asked, notice::told, trouble::Trouble},
+    super::{act, asked::PageRequest, notice::told, trouble::Trouble},
     pause::{page_of, sides},
 };
 
 /// Serves `POST /resume`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(resume(&asked).await)
 }
 
-async fn resume(asked: &Asked) -> Result<String, Trouble> {
+async fn resume(asked: &PageRequest) -> Result<String, Trouble> {
     let (namespace, topic) = (asked.fields.get("ns"), asked.fields.get("name"));
     let (sides, _) = sides(asked.fields.get("side"))?;
     let request = ResumeTopicRequest {

@@ -4,16 +4,16 @@ use axum::response::Response;
 use forebay_proto::v1::RevokeTokenRequest;
 
 use super::{
-    super::{act, asked::Asked, notice::told, trouble::Trouble},
+    super::{act, asked::PageRequest, notice::told, trouble::Trouble},
     rotate_token::token_id,
 };
 
 /// Serves `POST /revoke-token`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(revoke(&asked).await)
 }
 
-async fn revoke(asked: &Asked) -> Result<String, Trouble> {
+async fn revoke(asked: &PageRequest) -> Result<String, Trouble> {
     let namespace = asked.namespace();
     if asked.fields.get("typed").trim() != asked.fields.get("name") {
         return Err(Trouble::field("typed", "is not the name of the token, so it was not revoked"));

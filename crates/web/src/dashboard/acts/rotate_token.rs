@@ -5,19 +5,19 @@ use forebay_access::TokenId;
 use forebay_proto::v1::{RotateTokenRequest, Token};
 
 use super::{
-    super::{asked::Asked, trouble::Trouble},
+    super::{asked::PageRequest, trouble::Trouble},
     create_token::{show_secret, span},
 };
 
 /// Serves `POST /rotate-token`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     match rotate(&asked).await {
         Ok((token, secret)) => show_secret(asked, "Token rotated", &token, &secret).await,
         Err(trouble) => trouble.into_response(),
     }
 }
 
-async fn rotate(asked: &Asked) -> Result<(Token, String), Trouble> {
+async fn rotate(asked: &PageRequest) -> Result<(Token, String), Trouble> {
     let request = RotateTokenRequest {
         namespace: asked.namespace().to_owned(),
         token_id: token_id(asked.fields.get("id"))?,

@@ -4,16 +4,16 @@ use axum::response::Response;
 use forebay_proto::v1::SetOperationRateRequest;
 
 use super::{
-    super::{act, asked::Asked, notice::told, trouble::Trouble},
+    super::{act, asked::PageRequest, notice::told, trouble::Trouble},
     operate::number,
 };
 
 /// Serves `POST /set-rate`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(set(&asked).await)
 }
 
-async fn set(asked: &Asked) -> Result<String, Trouble> {
+async fn set(asked: &PageRequest) -> Result<String, Trouble> {
     let (namespace, id) = (asked.fields.get("ns"), asked.fields.get("id"));
     let rate = number(&asked.fields, "rate")?.ok_or_else(|| Trouble::field("rate", "must be given"))?;
     let request = SetOperationRateRequest {

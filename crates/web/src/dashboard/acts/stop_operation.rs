@@ -3,14 +3,14 @@
 use axum::response::Response;
 use forebay_proto::v1::CancelOperationRequest;
 
-use super::super::{act, asked::Asked, notice::told, trouble::Trouble};
+use super::super::{act, asked::PageRequest, notice::told, trouble::Trouble};
 
 /// Serves `POST /stop-operation`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(stop(&asked).await)
 }
 
-async fn stop(asked: &Asked) -> Result<String, Trouble> {
+async fn stop(asked: &PageRequest) -> Result<String, Trouble> {
     let (namespace, id) = (asked.fields.get("ns"), asked.fields.get("id"));
     let request = CancelOperationRequest { namespace: namespace.to_owned(), operation_id: id.to_owned() };
     asked.admin()?.cancel_operation(asked.request(request)).await?;

@@ -4,17 +4,17 @@ use axum::response::Response;
 use forebay_proto::v1::{UpdateItemRequest, update_item_request::Schedule};
 
 use super::{
-    super::{act, asked::Asked, notice::told, trouble::Trouble},
+    super::{act, asked::PageRequest, notice::told, trouble::Trouble},
     operate::number,
 };
 use crate::fields::Fields;
 
 /// Serves `POST /update-item`.
-pub async fn act(asked: Asked) -> Response {
+pub async fn act(asked: PageRequest) -> Response {
     act::lead(update(&asked).await)
 }
 
-async fn update(asked: &Asked) -> Result<String, Trouble> {
+async fn update(asked: &PageRequest) -> Result<String, Trouble> {
     let request = request(&asked.fields)?;
     let (namespace, id) = (asked.fields.get("ns"), asked.fields.get("id"));
     asked.admin()?.update_item(asked.request(request)).await?;

@@ -7,11 +7,11 @@ use maud::{Markup, html};
 use super::{
     super::{
         act,
-        asked::Asked,
+        asked::PageRequest,
         failing,
         links::{self, link},
         live::Live,
-        show::Shown,
+        show::RenderedPage,
         table::{self, Head},
         texts::{age, count, percent, rate},
         trouble::Trouble,
@@ -23,7 +23,7 @@ use super::{
 const PAGE_SIZE: u32 = 200;
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let request = ListConsumersRequest {
         namespace: asked.namespace().to_owned(),
         page_size: PAGE_SIZE,
@@ -43,10 +43,10 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         }
         (list(asked, &answer, &mut live))
     };
-    Ok(Shown::new("Consumers", body, live))
+    Ok(RenderedPage::new("Consumers", body, live))
 }
 
-fn controls(asked: &Asked) -> Markup {
+fn controls(asked: &PageRequest) -> Markup {
     html! {
         form.controls action="consumers" {
             label {
@@ -58,7 +58,7 @@ fn controls(asked: &Asked) -> Markup {
     }
 }
 
-fn list(asked: &Asked, answer: &ListConsumersResponse, live: &mut Live) -> Markup {
+fn list(asked: &PageRequest, answer: &ListConsumersResponse, live: &mut Live) -> Markup {
     let is_first = asked.fields.get("page-token").is_empty();
     html! {
         @if answer.consumers.is_empty() && is_first {
@@ -77,11 +77,11 @@ fn list(asked: &Asked, answer: &ListConsumersResponse, live: &mut Live) -> Marku
     }
 }
 
-fn next(asked: &Asked, token: &str) -> String {
+fn next(asked: &PageRequest, token: &str) -> String {
     link("consumers", &[("ns", asked.fields.get("ns")), ("page-token", token)])
 }
 
-fn nothing(asked: &Asked) -> Markup {
+fn nothing(asked: &PageRequest) -> Markup {
     let namespace = if asked.is_about_all() { "default" } else { asked.namespace() };
     html! {
         div.empty {
@@ -92,7 +92,7 @@ fn nothing(asked: &Asked) -> Markup {
     }
 }
 
-fn table(asked: &Asked, consumers: &[Consumer], live: &mut Live) -> Markup {
+fn table(asked: &PageRequest, consumers: &[Consumer], live: &mut Live) -> Markup {
     let all = asked.is_about_all();
     let ends = consumers.iter().any(|consumer| may_end(asked, consumer));
     table::list(
@@ -116,7 +116,7 @@ fn table(asked: &Asked, consumers: &[Consumer], live: &mut Live) -> Markup {
 /// Explains the column of failures.
 const FAILED: &str = "Deliveries that were nacked, or whose lease ran out, of all that ended";
 
-fn row(asked: &Asked, consumer: &Consumer, all: bool, ends: bool, live: &mut Live) -> Markup {
+fn row(asked: &PageRequest, consumer: &Consumer, all: bool, ends: bool, live: &mut Live) -> Markup {
     let id = live.row(&[&consumer.namespace, &consumer.name]);
     let (now, failing) = (asked.now(), consumer.failure_ratio);
     html! {
@@ -161,12 +161,12 @@ fn topics(consumer: &Consumer) -> Markup {
 }
 
 /// Whether there are leases that whoever asks may end.
-fn may_end(asked: &Asked, consumer: &Consumer) -> bool {
+fn may_end(asked: &PageRequest, consumer: &Consumer) -> bool {
     consumer.leased_count > 0 && !consumer.topics.is_empty() && asked.may(Scope::Operate, &consumer.namespace)
 }
 
 /// A form that ends the leases of one topic.
-fn end_leases(asked: &Asked, consumer: &Consumer) -> Markup {
+fn end_leases(asked: &PageRequest, consumer: &Consumer) -> Markup {
     let hidden = [("ns", consumer.namespace.as_str()), ("consumer", consumer.name.as_str())];
     let inside = html! {
         label {

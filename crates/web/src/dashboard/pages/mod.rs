@@ -26,7 +26,7 @@ use axum::{
 };
 use forebay_access::FIRST_PAGE;
 
-use super::{asked::Asked, frame, show::Shown, trouble::Trouble};
+use super::{asked::PageRequest, frame, show::RenderedPage, trouble::Trouble};
 use crate::info::NodeInfo;
 
 /// The handler of a page of the dashboard. `path`: as in the list of pages.
@@ -38,7 +38,7 @@ pub fn page_handler(path: &'static str) -> Option<MethodRouter<Arc<NodeInfo>>> {
     if !NAMES.contains(&name) {
         return None;
     }
-    Some(get(move |asked: Asked| async move {
+    Some(get(move |asked: PageRequest| async move {
         match make(name, &asked).await {
             Ok(shown) => frame::answer(if name == FIRST_PAGE { "" } else { name }, &asked, shown).await,
             Err(trouble) => trouble.into_response(),
@@ -72,7 +72,7 @@ pub fn stands_still(name: &str) -> bool {
 }
 
 /// Makes a page.
-pub async fn make(name: &str, asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(name: &str, asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     match name {
         "access" => access::make(asked).await,
         "audit" => audit::make(asked).await,

@@ -9,7 +9,8 @@ use tonic::{Code, Status};
 
 use super::{
     super::{
-        act, asked::Asked, bulk::word, links::link, live::Live, show::Shown, texts::counted, trouble::Trouble,
+        act, asked::PageRequest, bulk::word, links::link, live::Live, show::RenderedPage, texts::counted,
+        trouble::Trouble,
     },
     overview::{
         figures::{self, History},
@@ -21,7 +22,7 @@ use super::{
 };
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     if asked.is_about_all() {
         return Err(Trouble::field("ns", "must name a namespace"));
     }
@@ -33,7 +34,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
     // To make the rest again would be a look at all topics of the namespace.
     if asked.is_followed() {
         history?;
-        return Ok(Shown::new(title, html! {}, live));
+        return Ok(RenderedPage::new(title, html! {}, live));
     }
     let request = GetNamespaceRequest { namespace: namespace.to_owned() };
     let (found, is_known) = match asked.admin()?.get_namespace(asked.request(request)).await {
@@ -62,7 +63,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         (shown(asked, &found, is_known))
         (command(namespace))
     };
-    Ok(Shown::new(title, body, live))
+    Ok(RenderedPage::new(title, body, live))
 }
 
 /// How much happens in it, as far as that is known.
@@ -79,7 +80,7 @@ fn lately(history: &Result<History, Status>, live: &mut Live) -> Markup {
     }
 }
 
-fn shown(asked: &Asked, found: &GetNamespaceResponse, is_known: bool) -> Markup {
+fn shown(asked: &PageRequest, found: &GetNamespaceResponse, is_known: bool) -> Markup {
     let of = found.namespace.clone().unwrap_or_default();
     let own = of.settings.unwrap_or_default();
     html! {

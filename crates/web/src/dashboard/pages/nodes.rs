@@ -11,11 +11,11 @@ use maud::{Markup, html};
 
 use super::super::{
     act,
-    asked::Asked,
+    asked::PageRequest,
     frame::sentence,
     links::link,
     live::Live,
-    show::Shown,
+    show::RenderedPage,
     table::{self, Head},
     texts::{bytes, count, span, time},
     trouble::Trouble,
@@ -28,7 +28,7 @@ const PAGE_SIZE: u32 = 100;
 const NEARLY_FULL: f64 = 0.8;
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let page_token = asked.fields.get("page-token");
     let request = ListNodesRequest { page_size: PAGE_SIZE, page_token: page_token.to_owned() };
     let answer = asked.admin()?.list_nodes(asked.request(request)).await?.into_inner();
@@ -52,10 +52,10 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         }
         (this_node(asked, &status, &mut live))
     };
-    Ok(Shown::new("Nodes", body, live))
+    Ok(RenderedPage::new("Nodes", body, live))
 }
 
-fn table(asked: &Asked, nodes: &[Node], status: &NodeStatus, live: &mut Live) -> Markup {
+fn table(asked: &PageRequest, nodes: &[Node], status: &NodeStatus, live: &mut Live) -> Markup {
     let changes = asked.may(Scope::Admin, ALL_NAMESPACES);
     table::list(
         html! {
@@ -73,7 +73,7 @@ fn table(asked: &Asked, nodes: &[Node], status: &NodeStatus, live: &mut Live) ->
     )
 }
 
-fn row(asked: &Asked, node: &Node, status: &NodeStatus, changes: bool, live: &mut Live) -> Markup {
+fn row(asked: &PageRequest, node: &Node, status: &NodeStatus, changes: bool, live: &mut Live) -> Markup {
     let id = live.row(&["node", &node.name]);
     let (class, words) = state(node, member(&status.cluster, &node.name));
     let addresses = [
@@ -115,7 +115,7 @@ fn state(node: &Node, member: Option<&Member>) -> (&'static str, &'static str) {
 }
 
 /// A form that drains a node, or ends its drain.
-fn drain(asked: &Asked, node: &Node) -> Markup {
+fn drain(asked: &PageRequest, node: &Node) -> Markup {
     let name = node.name.as_str();
     if node.draining {
         let inside = html! { button { "End its drain" } };
@@ -134,7 +134,7 @@ fn drain(asked: &Asked, node: &Node) -> Markup {
     }
 }
 
-fn this_node(asked: &Asked, status: &NodeStatus, live: &mut Live) -> Markup {
+fn this_node(asked: &PageRequest, status: &NodeStatus, live: &mut Live) -> Markup {
     let uptime = span(Duration::from_secs(status.uptime_seconds));
     html! {
         h2 { "This node" }
@@ -151,7 +151,7 @@ fn this_node(asked: &Asked, status: &NodeStatus, live: &mut Live) -> Markup {
 }
 
 /// The load of this node, in figures.
-fn figures(asked: &Asked, status: &NodeStatus, live: &mut Live) -> Markup {
+fn figures(asked: &PageRequest, status: &NodeStatus, live: &mut Live) -> Markup {
     let load = &asked.info.load;
     let limits = load.limits;
     let number = |number: usize| count(number as u64);

@@ -13,12 +13,12 @@ use maud::{Markup, html};
 use super::{
     super::{
         act,
-        asked::Asked,
+        asked::PageRequest,
         bulk::{self, command},
         frame::sentence,
         links,
         live::Live,
-        show::Shown,
+        show::RenderedPage,
         table::{self, Head},
         texts::{bytes, count, span, time},
         trouble::Trouble,
@@ -28,7 +28,7 @@ use super::{
 };
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let request = GetOperationRequest {
         namespace: asked.namespace().to_owned(),
         operation_id: asked.fields.get("id").to_owned(),
@@ -57,11 +57,11 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         (shards(&operation.shards, &mut live))
         (commands(asked, &operation))
     };
-    Ok(Shown::new(title, body, live))
+    Ok(RenderedPage::new(title, body, live))
 }
 
 /// When it will have ended.
-fn left(asked: &Asked, operation: &Operation) -> String {
+fn left(asked: &PageRequest, operation: &Operation) -> String {
     match (operation.state(), operation.estimated_end) {
         (OperationState::Running, Some(end)) => {
             format!("It ends in about {}.", span(from_timestamp(end).since(asked.now())))
@@ -94,7 +94,7 @@ fn figures(operation: &Operation, live: &mut Live) -> Markup {
     }
 }
 
-fn buttons(asked: &Asked, operation: &Operation) -> Markup {
+fn buttons(asked: &PageRequest, operation: &Operation) -> Markup {
     if !bulk::goes_on(operation.state()) || !asked.may(Scope::Operate, asked.namespace()) {
         return html! {};
     }
@@ -114,7 +114,7 @@ fn buttons(asked: &Asked, operation: &Operation) -> Markup {
     }
 }
 
-fn facts(asked: &Asked, operation: &Operation) -> Markup {
+fn facts(asked: &PageRequest, operation: &Operation) -> Markup {
     let now = asked.now();
     let text = |text: &str| html! { @if text.is_empty() { span.none { "–" } } @else { bdi { (text) } } };
     html! {
@@ -144,7 +144,7 @@ fn facts(asked: &Asked, operation: &Operation) -> Markup {
 }
 
 /// The values that an update gives items.
-fn update_facts(asked: &Asked, update: &OperationUpdate) -> Markup {
+fn update_facts(asked: &PageRequest, update: &OperationUpdate) -> Markup {
     html! {
         @if let Some(priority) = update.priority { dt { "new priority" } dd { (priority) } }
         @match update.schedule {
@@ -215,7 +215,7 @@ fn shard_word(shard: &OperationShard) -> (&'static str, &'static str) {
     }
 }
 
-fn commands(asked: &Asked, operation: &Operation) -> Markup {
+fn commands(asked: &PageRequest, operation: &Operation) -> Markup {
     let (namespace, id) = (bulk::word(asked.namespace()), &operation.id);
     html! {
         h2 { "The same as a command" }

@@ -5,12 +5,12 @@ use maud::{Markup, html};
 
 use super::{
     super::{
-        asked::Asked,
+        asked::PageRequest,
         bulk,
         links::{self, link},
         live::Live,
         plot,
-        show::Shown,
+        show::RenderedPage,
         table::{self, Head},
         texts::{count, time},
         trouble::Trouble,
@@ -22,7 +22,7 @@ use super::{
 const PAGE_SIZE: u32 = 50;
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     if asked.is_about_all() {
         return Err(Trouble::field("ns", "must name a namespace"));
     }
@@ -46,10 +46,10 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
             p { a rel="next" href=(link("operations", &next)) { "Next page" } }
         }
     };
-    Ok(Shown::new("Operations", body, live))
+    Ok(RenderedPage::new("Operations", body, live))
 }
 
-fn nothing(asked: &Asked) -> Markup {
+fn nothing(asked: &PageRequest) -> Markup {
     let namespace = bulk::word(asked.namespace());
     html! {
         div.empty {
@@ -59,7 +59,7 @@ fn nothing(asked: &Asked) -> Markup {
     }
 }
 
-fn table(asked: &Asked, operations: &[Operation], live: &mut Live) -> Markup {
+fn table(asked: &PageRequest, operations: &[Operation], live: &mut Live) -> Markup {
     table::list(
         html! {
             (Head::words("operation"))
@@ -79,7 +79,7 @@ fn table(asked: &Asked, operations: &[Operation], live: &mut Live) -> Markup {
     )
 }
 
-fn row(asked: &Asked, operation: &Operation, live: &mut Live) -> Markup {
+fn row(asked: &PageRequest, operation: &Operation, live: &mut Live) -> Markup {
     let id = live.row(&[&operation.id]);
     let (class, word) = bulk::state_word(operation.state());
     let page = link("operation", &[("ns", asked.namespace()), ("id", &operation.id)]);

@@ -7,11 +7,11 @@ use tonic::Code;
 
 use super::{
     super::{
-        asked::Asked,
+        asked::PageRequest,
         frame::sentence,
         links::{self, link},
         live::Live,
-        show::Shown,
+        show::RenderedPage,
         trouble::Trouble,
     },
     topics::{incomplete, table},
@@ -21,7 +21,7 @@ use super::{
 const TOPICS: u32 = 50;
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let query = asked.fields.get("q").trim();
     let mut live = Live::default();
     // A look at an item is written down, so the stream of changes does not ask for it again.
@@ -42,10 +42,10 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
             }
         }
     };
-    Ok(Shown::new("Search", body, live))
+    Ok(RenderedPage::new("Search", body, live))
 }
 
-fn form(asked: &Asked, query: &str) -> Markup {
+fn form(asked: &PageRequest, query: &str) -> Markup {
     html! {
         form.controls action="search" {
             label {
@@ -59,7 +59,7 @@ fn form(asked: &Asked, query: &str) -> Markup {
 }
 
 /// An item with this id.
-async fn item(asked: &Asked, id: &str) -> Result<Markup, Trouble> {
+async fn item(asked: &PageRequest, id: &str) -> Result<Markup, Trouble> {
     if asked.is_about_all() {
         return Ok(html! {
             h2 { "Item " span.id { (id) } }
@@ -96,7 +96,7 @@ async fn item(asked: &Asked, id: &str) -> Result<Markup, Trouble> {
 }
 
 /// The topics whose names have the text.
-async fn topics_with(asked: &Asked, query: &str) -> Result<ListTopicsResponse, Trouble> {
+async fn topics_with(asked: &PageRequest, query: &str) -> Result<ListTopicsResponse, Trouble> {
     let request = ListTopicsRequest {
         namespace: asked.namespace().to_owned(),
         filter: format!("topic : {}", quoted(query)),
@@ -107,7 +107,7 @@ async fn topics_with(asked: &Asked, query: &str) -> Result<ListTopicsResponse, T
     Ok(asked.admin()?.list_topics(asked.request(request)).await?.into_inner())
 }
 
-fn topics(asked: &Asked, query: &str, found: &ListTopicsResponse, live: &mut Live) -> Markup {
+fn topics(asked: &PageRequest, query: &str, found: &ListTopicsResponse, live: &mut Live) -> Markup {
     let has_more = !found.next_page_token.is_empty();
     let all = link("topics", &[("ns", asked.fields.get("ns")), ("q", query), ("sort", "name")]);
     html! {

@@ -7,13 +7,13 @@ use forebay_types::{filter::quoted, visible};
 use maud::{Markup, html};
 
 use super::super::{
-    asked::Asked,
+    asked::PageRequest,
     failing,
     greatest::{self, BY_EACH as PAGE_SIZE},
     links::{self, link},
     live::Live,
     plot::row_spark,
-    show::Shown,
+    show::RenderedPage,
     table::{self, Head},
     texts::{age, count, length, percent, rate},
     trouble::Trouble,
@@ -46,7 +46,7 @@ const LINE_TITLE: &str =
 const WAIT_TITLE: &str = "99 of 100 items were ready no longer when they were delivered, in the last minutes";
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let (query, sort) = (asked.fields.get("q"), order(asked));
     let answer = listed(asked, query, sort).await?;
     let mut live = Live::default();
@@ -79,11 +79,11 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
             }
         }
     };
-    Ok(Shown::new("Topics", body, live))
+    Ok(RenderedPage::new("Topics", body, live))
 }
 
 /// The topics of the page. All topics in an order by a figure are read once for all who may see them.
-async fn listed(asked: &Asked, query: &str, sort: &'static str) -> Result<ListTopicsResponse, Trouble> {
+async fn listed(asked: &PageRequest, query: &str, sort: &'static str) -> Result<ListTopicsResponse, Trouble> {
     let request = ListTopicsRequest {
         namespace: asked.namespace().to_owned(),
         filter: filter(query),
@@ -106,7 +106,7 @@ async fn listed(asked: &Asked, query: &str, sort: &'static str) -> Result<ListTo
 
 /// The order of the page. By name: an empty one. With a filter that is the first one, since it need not look
 /// at all topics.
-fn order(asked: &Asked) -> &'static str {
+fn order(asked: &PageRequest) -> &'static str {
     let asked_for = asked.fields.get("sort");
     let is_first = asked.fields.get("page-token").is_empty() && asked.fields.get("q").is_empty();
     if asked_for.is_empty() && is_first {
@@ -125,7 +125,7 @@ fn filter(query: &str) -> String {
     }
 }
 
-fn controls(asked: &Asked, query: &str, sort: &str) -> Markup {
+fn controls(asked: &PageRequest, query: &str, sort: &str) -> Markup {
     html! {
         form.controls action="topics" {
             label {
@@ -181,12 +181,12 @@ pub fn unreadable(items: &[Item]) -> Markup {
     }
 }
 
-fn next(asked: &Asked, query: &str, token: &str) -> String {
+fn next(asked: &PageRequest, query: &str, token: &str) -> String {
     link("topics", &[("ns", asked.fields.get("ns")), ("q", query), ("sort", "name"), ("page-token", token)])
 }
 
 /// Why no topic is shown. `all_asked`: all shards were asked.
-fn nothing(asked: &Asked, query: &str, all_asked: bool) -> Markup {
+fn nothing(asked: &PageRequest, query: &str, all_asked: bool) -> Markup {
     let namespace = if asked.is_about_all() { "default" } else { asked.namespace() };
     html! {
         div.empty {
@@ -205,7 +205,7 @@ fn nothing(asked: &Asked, query: &str, all_asked: bool) -> Markup {
 
 /// A table of topics. `ns` is shown where they are of several namespaces. `listed`: the filter and the order
 /// of the page, where its heads lead to the other orders.
-pub fn table(asked: &Asked, topics: &[Topic], listed: Option<(&str, &str)>, live: &mut Live) -> Markup {
+pub fn table(asked: &PageRequest, topics: &[Topic], listed: Option<(&str, &str)>, live: &mut Live) -> Markup {
     let all = asked.namespace() == ALL_NAMESPACES;
     table::list(
         html! {
@@ -225,7 +225,7 @@ pub fn table(asked: &Asked, topics: &[Topic], listed: Option<(&str, &str)>, live
 }
 
 /// The head of a column. It leads to the list in its order: names from the first, figures from the largest.
-fn head(asked: &Asked, text: &str, order: &str, title: &str, listed: Option<(&str, &str)>) -> Markup {
+fn head(asked: &PageRequest, text: &str, order: &str, title: &str, listed: Option<(&str, &str)>) -> Markup {
     let is_name = order.is_empty();
     let (class, title) = (is_name.then_some("l"), (!title.is_empty()).then_some(title));
     let Some((query, sort)) = listed else {
@@ -241,7 +241,7 @@ fn head(asked: &Asked, text: &str, order: &str, title: &str, listed: Option<(&st
     }
 }
 
-fn row(asked: &Asked, topic: &Topic, all: bool, live: &mut Live) -> Markup {
+fn row(asked: &PageRequest, topic: &Topic, all: bool, live: &mut Live) -> Markup {
     let id = live.row(&[&topic.namespace, &topic.topic]);
     let rates = topic.rates.unwrap_or_default();
     let failing = failing::part(&rates);

@@ -1,7 +1,7 @@
 //! Values of the labels of metrics.
 
 use forebay_edge::admission::{PROTOCOLS as PROTOCOL_NAMES, SERVICES as SERVICE_NAMES};
-use forebay_engine::Reported;
+use forebay_engine::OwnMetrics;
 use forebay_types::DeathCause;
 
 use crate::metrics::metric::Values::{self, Fixed};
@@ -80,7 +80,7 @@ pub const FORWARD_OUTCOMES: Values = Fixed(&["answered", "refused", "unreached",
 pub const CLOSED: Values =
     Fixed(&["handshake", "credential", "address", "port", "handshakes", "certificate", "idle", "unread"]);
 /// Namespaces: the first ones that the node sees, and all others together.
-pub const NAMESPACES: Values = Fixed(&[Reported::OTHERS]);
+pub const NAMESPACES: Values = Fixed(&[OwnMetrics::OTHERS]);
 /// Names that callers give, of topics and their namespaces. None is known from the start.
 pub const NAMES: Values = Fixed(&[]);
 /// Namespaces as grants name them.

@@ -9,7 +9,7 @@ use syn::{Expr, ExprLit, Item, ItemMod, Lit, Meta};
 
 use super::{
     attributes::only_tests,
-    paths::{Brought, Named, brought, named},
+    paths::{ImportedName, WrittenPath, brought, named},
 };
 use crate::tidy::tree::Tree;
 
@@ -32,9 +32,9 @@ pub struct Module {
     /// The other items that it defines.
     pub items: HashSet<String>,
     /// Names that its `use` declarations bring in.
-    pub brought: Vec<Brought>,
+    pub brought: Vec<ImportedName>,
     /// Every path that it names.
-    pub named: Vec<Named>,
+    pub named: Vec<WrittenPath>,
 }
 
 impl Module {

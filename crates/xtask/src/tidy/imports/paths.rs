@@ -10,7 +10,7 @@ use super::attributes::{attributes, only_tests};
 
 /// A path as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct WrittenPath {
     /// Its parts; without the `*` of a glob.
     pub parts: Vec<String>,
     /// The file's line, from 1.
@@ -23,7 +23,7 @@ pub struct Named {
 
 /// Name that one `use` brings in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Brought {
+pub struct ImportedName {
     /// The name by which it is known; none for a glob.
     pub name: Option<String>,
     /// The path.
@@ -35,7 +35,7 @@ pub struct Brought {
 }
 
 /// Returns the names that a `use` brings in; none if it names another crate by `::`.
-pub fn brought(item: &ItemUse) -> Vec<Brought> {
+pub fn brought(item: &ItemUse) -> Vec<ImportedName> {
     let mut all = Vec::new();
     if item.leading_colon.is_none() {
         flatten(&item.tree, &[], is_visible(&item.vis), &mut all);
@@ -43,7 +43,7 @@ pub fn brought(item: &ItemUse) -> Vec<Brought> {
     all
 }
 
-fn flatten(tree: &UseTree, before: &[String], passed_on: bool, all: &mut Vec<Brought>) {
+fn flatten(tree: &UseTree, before: &[String], passed_on: bool, all: &mut Vec<ImportedName>) {
     let with = |last: &dyn ToString| {
         let mut parts = before.to_vec();
         parts.push(last.to_string());
@@ -59,17 +59,17 @@ fn flatten(tree: &UseTree, before: &[String], passed_on: bool, all: &mut Vec<Bro
         UseTree::Group(group) => group.items.iter().for_each(|item| flatten(item, before, passed_on, all)),
         UseTree::Glob(glob) => {
             let line = line(glob.star_token.span);
-            all.push(Brought { name: None, parts: before.to_vec(), line, passed_on });
+            all.push(ImportedName { name: None, parts: before.to_vec(), line, passed_on });
         }
         UseTree::Name(name) => {
             let parts = whole(with(&name.ident));
             let line = line(name.ident.span());
-            all.push(Brought { name: parts.last().cloned(), parts, line, passed_on });
+            all.push(ImportedName { name: parts.last().cloned(), parts, line, passed_on });
         }
         UseTree::Rename(rename) => {
             let name = Some(rename.rename.to_string());
             let line = line(rename.ident.span());
-            all.push(Brought { name, parts: whole(with(&rename.ident)), line, passed_on });
+            all.push(ImportedName { name, parts: whole(with(&rename.ident)), line, passed_on });
         }
     }
 }
@@ -88,20 +88,20 @@ pub fn is_visible(visibility: &Visibility) -> bool {
 }
 
 /// Every path that the items name, but for those in modules among them.
-pub fn named(items: &[Item], only_tests: bool) -> Vec<Named> {
+pub fn named(items: &[Item], only_tests: bool) -> Vec<WrittenPath> {
     let mut collector = Collector { named: Vec::new(), only_tests };
     items.iter().for_each(|item| collector.visit_item(item));
     collector.named
 }
 
 struct Collector {
-    named: Vec<Named>,
+    named: Vec<WrittenPath>,
     only_tests: bool,
 }
 
 impl Collector {
     fn add(&mut self, parts: Vec<String>, line: usize) {
-        self.named.push(Named { parts, line, passed_on: false, only_tests: self.only_tests });
+        self.named.push(WrittenPath { parts, line, passed_on: false, only_tests: self.only_tests });
     }
 
     /// Visits something that stands under these attributes.
@@ -164,7 +164,7 @@ impl<'ast> Visit<'ast> for Collector {
     fn visit_item_use(&mut self, node: &'ast ItemUse) {
         let only_tests = self.only_tests;
         let named = brought(node).into_iter();
-        self.named.extend(named.map(|Brought { parts, line, passed_on, .. }| Named {
+        self.named.extend(named.map(|ImportedName { parts, line, passed_on, .. }| WrittenPath {
             parts,
             line,
             passed_on,

@@ -110,7 +110,7 @@ impl Ends {
             let moved = move |end: Timestamp| steps.iter().fold(end, |end, step| step.moved(end));
             ends.map(move |(end, seq)| (moved(*end), *seq)).skip_while(move |end| *end <= after)
         };
-        Merged { lists: (0..self.lists.len()).map(|at| of_list(at).peekable()).collect() }
+        MergedLists { lists: (0..self.lists.len()).map(|at| of_list(at).peekable()).collect() }
     }
 
     pub fn len(&self) -> usize {
@@ -129,11 +129,11 @@ impl Ends {
 }
 
 /// Several lists in order, as one.
-struct Merged<I: Iterator> {
+struct MergedLists<I: Iterator> {
     lists: Vec<Peekable<I>>,
 }
 
-impl<T: Ord + Copy, I: Iterator<Item = T>> Iterator for Merged<I> {
+impl<T: Ord + Copy, I: Iterator<Item = T>> Iterator for MergedLists<I> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {

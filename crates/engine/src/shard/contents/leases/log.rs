@@ -6,7 +6,7 @@ use forebay_store::{LeaseChange, LeaseEntry, LeaseRow};
 use forebay_types::{Seq, Timestamp, TopicId};
 
 use super::ends::Ends;
-use crate::{invariant::broken, striped::Striped};
+use crate::{invariant::broken, striped::StripedMap};
 
 /// A row with at most one open delivery in so many is rewritten.
 const SPARSE: usize = 16;
@@ -32,14 +32,14 @@ pub(in crate::shard) struct LeasePosition {
 #[derive(Debug, Default)]
 pub(in crate::shard) struct Leases {
     /// Every row with an open delivery, by its number.
-    rows: Striped<u64, Row>,
+    rows: StripedMap<u64, Row>,
     /// Where each leased item's delivery is.
-    positions: Striped<Seq, LeasePosition>,
+    positions: StripedMap<Seq, LeasePosition>,
     /// When each open delivery ends. Those that began before a step of the shard's time are apart, so that a
     /// step costs the same however many there are.
     ends: Ends,
     /// Open deliveries of each topic.
-    per_topic: Striped<TopicId, usize>,
+    per_topic: StripedMap<TopicId, usize>,
     /// Rows most of whose deliveries are over.
     sparse: BTreeSet<u64>,
 }

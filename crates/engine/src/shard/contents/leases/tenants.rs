@@ -7,7 +7,7 @@ use crate::shard::work::LEASE_BYTES;
 
 /// The items of one tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in crate::shard) struct Held {
+pub(in crate::shard) struct TenantItems {
     /// Items that are leased.
     pub leased: usize,
     /// Items that are reserved.
@@ -20,14 +20,14 @@ pub(in crate::shard) struct Held {
 #[derive(Debug, Default)]
 pub(in crate::shard) struct Tenants {
     /// By their names.
-    by_name: FxHashMap<Namespace, Held>,
+    by_name: FxHashMap<Namespace, TenantItems>,
     /// Bytes of reserved items, of all tenants.
     reserved_bytes: usize,
 }
 
 impl Tenants {
     /// The items of a tenant.
-    pub fn of(&self, namespace: &str) -> Held {
+    pub fn of(&self, namespace: &str) -> TenantItems {
         self.by_name.get(namespace).copied().unwrap_or_default()
     }
 
@@ -65,25 +65,25 @@ impl Tenants {
         });
     }
 
-    fn entry(&mut self, namespace: &Namespace) -> &mut Held {
+    fn entry(&mut self, namespace: &Namespace) -> &mut TenantItems {
         if !self.by_name.contains_key(namespace) {
-            self.by_name.insert(namespace.clone(), Held::default());
+            self.by_name.insert(namespace.clone(), TenantItems::default());
         }
         self.by_name.get_mut(namespace).expect("it was just looked for")
     }
 
     /// A tenant holds less. One that holds nothing is forgotten.
-    fn leave(&mut self, namespace: &Namespace, change: impl FnOnce(&mut Held)) {
+    fn leave(&mut self, namespace: &Namespace, change: impl FnOnce(&mut TenantItems)) {
         if let Some(held) = self.by_name.get_mut(namespace) {
             change(held);
-            if *held == Held::default() {
+            if *held == TenantItems::default() {
                 self.by_name.remove(namespace);
             }
         }
     }
 
     /// Whether the accounts are these. Checked in tests.
-    pub fn check(&self, held: &FxHashMap<Namespace, Held>) -> Result<(), String> {
+    pub fn check(&self, held: &FxHashMap<Namespace, TenantItems>) -> Result<(), String> {
         let bytes: usize = held.values().map(|held| held.reserved_bytes).sum();
         match *held == self.by_name && bytes == self.reserved_bytes {
             true => Ok(()),
@@ -102,7 +102,7 @@ mod tests {
         let mut tenants = Tenants::default();
         tenants.leased(&"a".into(), 2);
         tenants.reserved(&"a".into(), 10);
-        assert_eq!(tenants.of("a"), Held { leased: 2, reserved: 1, reserved_bytes: 10 + LEASE_BYTES });
+        assert_eq!(tenants.of("a"), TenantItems { leased: 2, reserved: 1, reserved_bytes: 10 + LEASE_BYTES });
         tenants.ended(&"a".into());
         tenants.ended(&"a".into());
         tenants.unreserved(&"a".into(), 10);

@@ -7,14 +7,14 @@ const VANISHED_MAX: usize = 3;
 
 /// The items that were found missing.
 #[derive(Debug, Default)]
-pub(in crate::shard) struct Vanished {
+pub(in crate::shard) struct MissingItems {
     /// Since the claim was renewed last, and when.
     unsure: Vec<(Monotonic, Seq)>,
     /// How many are missing for certain.
     count: usize,
 }
 
-impl Vanished {
+impl MissingItems {
     /// An item is missing.
     pub fn note(&mut self, seq: Seq, at: Monotonic) {
         self.unsure.push((at, seq));

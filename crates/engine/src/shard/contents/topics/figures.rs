@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use forebay_store::TopicCounts;
 
 use super::state::LastTimes;
-use crate::api::{Counted, Rates};
+use crate::api::{LifetimeCounts, Rates};
 
 /// How many items of a topic are where. Leased ones do not count as ready here.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,7 +24,7 @@ pub(crate) struct TopicTotals {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TopicFlow {
     /// The counts of its items so far.
-    pub counted: Option<Counted>,
+    pub counted: Option<LifetimeCounts>,
     /// How much happens in it.
     pub rates: Rates,
     /// When something was delivered last, and acked.

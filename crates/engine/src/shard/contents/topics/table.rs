@@ -9,9 +9,10 @@ use forebay_store::{ReadyRow, TopicCounts, TopicRow};
 use forebay_types::{Key, Monotonic, Namespace, Seq, TopicId, TopicName};
 
 use super::{
-    forgotten::rows::Forgotten, state::TopicState, tallies::load::TallyLoad, walk::position::WalkPosition,
+    forgotten::rows::ForgottenCounts, state::TopicState, tallies::load::TallyLoad,
+    walk::position::WalkPosition,
 };
-use crate::{shard::contents::ready::window::Window, striped::Striped};
+use crate::{shard::contents::ready::window::Window, striped::StripedMap};
 
 /// A topic of the shard, by number and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,9 +27,9 @@ pub(crate) struct NamedTopic {
 #[derive(Debug, Default)]
 pub(in crate::shard) struct TopicTable {
     /// By their number.
-    pub(super) by_id: Striped<TopicId, Box<TopicState>>,
+    pub(super) by_id: StripedMap<TopicId, Box<TopicState>>,
     /// Their numbers. Names come from users, so the hash is one that nobody can foresee.
-    by_name: Striped<TopicName, TopicId, RandomState>,
+    by_name: StripedMap<TopicName, TopicId, RandomState>,
     /// How many topics each namespace has. The keys are what the topics' names share.
     pub(super) namespaces: HashMap<Namespace, usize>,
     /// The counts of all topics together.
@@ -50,7 +51,7 @@ pub(in crate::shard) struct TopicTable {
     /// The read of the tallies from before the take-over, which goes bit by bit.
     pub(in crate::shard) tally_load: TallyLoad,
     /// The counts of forgotten topics.
-    pub(in crate::shard) forgotten: Forgotten,
+    pub(in crate::shard) forgotten: ForgottenCounts,
     /// Topics without items, and since when they are. They are dropped once that is long ago.
     pub(super) idle: BTreeSet<(Monotonic, TopicId)>,
     /// Dead letters of dormant topics.

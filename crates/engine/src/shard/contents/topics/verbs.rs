@@ -3,7 +3,7 @@
 use forebay_types::{Key, Monotonic, Namespace, TopicId, TopicName};
 
 use super::figures::{TopicFlow, TopicTotals};
-use crate::{api::Counted, shard::OwnedShard};
+use crate::{api::LifetimeCounts, shard::OwnedShard};
 
 impl OwnedShard {
     /// Names the topics whose head or counts may have changed since the last call.
@@ -23,7 +23,7 @@ impl OwnedShard {
         let leased = self.contents.leases.of_topic(id) as u64;
         // A delivery that was open at a take-over from a program that counts nothing was not counted when it
         // began.
-        let counted = topic.tally().map(|tally| Counted::of(tally, leased));
+        let counted = topic.tally().map(|tally| LifetimeCounts::of(tally, leased));
         Some(TopicFlow { counted, rates: topic.recent().per_second(at).into(), last: topic.last() })
     }
 

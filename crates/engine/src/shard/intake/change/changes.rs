@@ -24,7 +24,7 @@ const WAITING_TENANT_BYTES: usize = 4 << 20;
 const WAITING_BYTES: usize = 4 * WAITING_TENANT_BYTES;
 
 /// A change, and its item as it was read. `None`: it was not there.
-pub(in crate::shard) type ChangeOfFound = (ChangeRequest, Option<FoundItem>);
+pub(in crate::shard) type ChangeWithItem = (ChangeRequest, Option<FoundItem>);
 
 /// Changes that have not happened.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ pub(in crate::shard) struct Changes {
     /// The read under way, and for whom.
     under_way: Option<(u64, Vec<ChangeRequest>)>,
     /// Changes with their items as read, on their way to a batch.
-    page: VecDeque<ChangeOfFound>,
+    page: VecDeque<ChangeWithItem>,
     /// Items that a commit changed since the read began: it may show their past.
     invalidated: FxHashSet<Seq>,
     /// A batch failed that the read under way may have seen: what it finds is not used.
@@ -118,7 +118,7 @@ impl Changes {
     }
 
     /// Takes the next change that waits for a batch.
-    pub fn next(&mut self) -> Option<ChangeOfFound> {
+    pub fn next(&mut self) -> Option<ChangeWithItem> {
         self.page.pop_front()
     }
 

@@ -22,7 +22,7 @@ const REST: u32 = 4;
 const REST_MAX: Duration = Duration::from_secs(1);
 
 /// The result of an operation's page.
-pub(crate) struct Operated {
+pub(crate) struct PageOutcome {
     /// The kind of the operation.
     pub kind: OperationKind,
     /// The tenant of the items.
@@ -93,11 +93,11 @@ impl OwnedShard {
         planned: PlannedOperation,
         shared: bool,
         at: Monotonic,
-    ) -> Operated {
+    ) -> PageOutcome {
         let PlannedOperation { page, kind, namespace, progress, items, effects } = planned;
         effects.into_iter().for_each(|effect| self.apply_effect(effect));
         let rest = if shared { (self.tenure.commit_took * REST).min(REST_MAX) } else { Duration::ZERO };
         self.upkeep.operations.advance(page.id, progress, items.changed, at, rest);
-        Operated { kind, namespace, items }
+        PageOutcome { kind, namespace, items }
     }
 }

@@ -3,10 +3,10 @@
 use forebay_access::Scopes;
 use maud::{Markup, html};
 
-use super::super::super::{act, asked::Asked};
+use super::super::super::{act, asked::PageRequest};
 
 /// Makes it. Whoever sees the page may make tokens, with rights that it has itself.
-pub fn form(asked: &Asked) -> Markup {
+pub fn form(asked: &PageRequest) -> Markup {
     let namespace = if asked.is_about_all() { "billing" } else { asked.namespace() };
     let inside = html! {
         label {

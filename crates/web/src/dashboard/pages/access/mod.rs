@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use tonic::Status;
 use tonic_types::StatusExt as _;
 
-use super::super::{asked::Asked, links::link, live::Live, show::Shown, trouble::Trouble};
+use super::super::{asked::PageRequest, links::link, live::Live, show::RenderedPage, trouble::Trouble};
 
 /// Tokens of a page.
 const PAGE_SIZE: u32 = 100;
@@ -23,7 +23,7 @@ const ADMIN_OF_A_FILE: &str = "forebay token create --name admin --grant '*:all'
                                --tokens-file /etc/forebay/tokens.toml --out admin.token";
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let request = ListTokensRequest {
         namespace: asked.namespace().to_owned(),
         page_size: PAGE_SIZE,
@@ -46,7 +46,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         (tokens)
     };
     // Tokens do not change by themselves.
-    Ok(Shown::new("Access", body, Live::default()))
+    Ok(RenderedPage::new("Access", body, Live::default()))
 }
 
 /// Whether a call was refused because the node accepts no tokens of its catalog.
@@ -55,7 +55,7 @@ fn are_off(refused: &Status) -> bool {
     details.error_info().is_some_and(|info| info.reason == Reason::CatalogTokensOff.as_str())
 }
 
-fn section(asked: &Asked, answer: &ListTokensResponse) -> Markup {
+fn section(asked: &PageRequest, answer: &ListTokensResponse) -> Markup {
     let (namespace, page_token) = (asked.fields.get("ns"), asked.fields.get("page-token"));
     html! {
         h2 { "Tokens of the catalog" }

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use super::{
     super::super::{
         act,
-        asked::Asked,
+        asked::PageRequest,
         table::{self, Head},
         texts::time,
     },
@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Makes it.
-pub fn table(asked: &Asked, tokens: &[Token]) -> Markup {
+pub fn table(asked: &PageRequest, tokens: &[Token]) -> Markup {
     table::list(
         html! {
             (Head::words("id"))
@@ -37,7 +37,7 @@ pub fn table(asked: &Asked, tokens: &[Token]) -> Markup {
     )
 }
 
-fn row(asked: &Asked, token: &Token, all: &[Token]) -> Markup {
+fn row(asked: &PageRequest, token: &Token, all: &[Token]) -> Markup {
     let now = asked.now();
     let (class, words) = state(token, now);
     html! {
@@ -90,7 +90,7 @@ fn is_rotated(token: &Token, now: Timestamp) -> bool {
 }
 
 /// Whoever gets a secret gets its rights, so it must have them itself.
-fn may_rotate(asked: &Asked, grants: &[Grant]) -> bool {
+fn may_rotate(asked: &PageRequest, grants: &[Grant]) -> bool {
     let Some(who) = &asked.visitor.who else { return false };
     grants.iter().all(|grant| {
         let Ok(namespaces) = Namespaces::read(&grant.namespaces) else { return false };
@@ -99,7 +99,7 @@ fn may_rotate(asked: &Asked, grants: &[Grant]) -> bool {
     })
 }
 
-fn rotate(asked: &Asked, token: &Token) -> Markup {
+fn rotate(asked: &PageRequest, token: &Token) -> Markup {
     if !may_rotate(asked, &token.grants) {
         return html! {};
     }
@@ -135,7 +135,7 @@ fn below(token: &Token, all: &[Token], now: Timestamp) -> usize {
     all.iter().filter(|it| below.contains(it.id.as_str()) && state(it, now).1 == VALID).count()
 }
 
-fn revoke(asked: &Asked, token: &Token, below: usize) -> Markup {
+fn revoke(asked: &PageRequest, token: &Token, below: usize) -> Markup {
     let name = typed(token);
     let inside = html! {
         label { "Type " bdi { (name) } " to revoke it " input name="typed" required autocomplete="off"; }

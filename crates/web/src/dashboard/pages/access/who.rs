@@ -3,10 +3,10 @@
 use forebay_proto::v1::{Grant, PrincipalKind, WhoAmIRequest};
 use maud::{Markup, html};
 
-use super::super::super::{asked::Asked, texts::time, trouble::Trouble};
+use super::super::super::{asked::PageRequest, texts::time, trouble::Trouble};
 
 /// Makes the section.
-pub async fn make(asked: &Asked) -> Result<Markup, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<Markup, Trouble> {
     let who = asked.admin()?.who_am_i(asked.request(WhoAmIRequest {})).await?.into_inner();
     Ok(html! {
         h2 { "You" }

@@ -9,7 +9,7 @@ use forebay_proto::{
 use forebay_types::Timestamp;
 use maud::{Markup, html};
 
-use super::super::super::{asked::Asked, links::link, trouble::Trouble};
+use super::super::super::{asked::PageRequest, links::link, trouble::Trouble};
 
 /// Records of a page.
 pub const PAGE_SIZE: u32 = 100;
@@ -27,7 +27,7 @@ const TEXTS: [&str; 5] = ["principal", "method", "outcome", "from", "until"];
 /// Filter of the records that the page shows.
 pub struct Filter<'a> {
     /// The fields of the page.
-    asked: &'a Asked,
+    asked: &'a PageRequest,
     /// The outcome of the calls.
     outcome: AuditOutcome,
     /// Calls from this time on.
@@ -38,7 +38,7 @@ pub struct Filter<'a> {
 
 impl<'a> Filter<'a> {
     /// From the fields of the page.
-    pub fn of(asked: &'a Asked) -> Result<Self, Trouble> {
+    pub fn of(asked: &'a PageRequest) -> Result<Self, Trouble> {
         let now = asked.now();
         Ok(Self {
             asked,

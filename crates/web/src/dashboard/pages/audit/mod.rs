@@ -7,10 +7,12 @@ use forebay_proto::v1::ListAuditRecordsResponse;
 use maud::{Markup, html};
 
 use self::filter::Filter;
-use super::super::{asked::Asked, links::link, live::Live, show::Shown, texts::counted, trouble::Trouble};
+use super::super::{
+    asked::PageRequest, links::link, live::Live, show::RenderedPage, texts::counted, trouble::Trouble,
+};
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let filter = Filter::of(asked)?;
     let mut live = Live::default();
     let answer = asked.admin()?.list_audit_records(asked.request(filter.request())).await?.into_inner();
@@ -20,10 +22,15 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         (filter.form())
         (list)
     };
-    Ok(Shown::new("Audit", body, live))
+    Ok(RenderedPage::new("Audit", body, live))
 }
 
-fn list(asked: &Asked, filter: &Filter<'_>, answer: &ListAuditRecordsResponse, live: &mut Live) -> Markup {
+fn list(
+    asked: &PageRequest,
+    filter: &Filter<'_>,
+    answer: &ListAuditRecordsResponse,
+    live: &mut Live,
+) -> Markup {
     let is_first = asked.fields.get("page-token").is_empty();
     let is_last = answer.next_page_token.is_empty();
     let clear = link("audit", &[("ns", asked.fields.get("ns"))]);

@@ -8,7 +8,7 @@ use forebay_proto::{
 use maud::{Markup, html};
 
 use super::super::super::{
-    asked::Asked,
+    asked::PageRequest,
     links::{self, link},
     live::Live,
     table::{self, Head},
@@ -23,7 +23,7 @@ const INTENDED: &str =
 const ABOUT: &str = "The topic, item, operation, token, node or shard, and the request";
 
 /// Makes it.
-pub fn make(asked: &Asked, records: &[AuditRecord], live: &mut Live) -> Markup {
+pub fn make(asked: &PageRequest, records: &[AuditRecord], live: &mut Live) -> Markup {
     table::list(
         html! {
             (Head::words("time (UTC)"))
@@ -42,7 +42,7 @@ pub fn make(asked: &Asked, records: &[AuditRecord], live: &mut Live) -> Markup {
     )
 }
 
-fn row(asked: &Asked, record: &AuditRecord, live: &mut Live) -> Markup {
+fn row(asked: &PageRequest, record: &AuditRecord, live: &mut Live) -> Markup {
     let id = live.row(&[&record.id]);
     let at = record.at.map(from_timestamp).map(utc).unwrap_or_default();
     let (class, outcome) = outcome(record);
@@ -70,7 +70,7 @@ fn row(asked: &Asked, record: &AuditRecord, live: &mut Live) -> Markup {
 }
 
 /// The records of the page that have this too.
-fn narrowed(asked: &Asked, field: &str, value: &str) -> String {
+fn narrowed(asked: &PageRequest, field: &str, value: &str) -> String {
     let kept = ["ns", "principal", "method", "outcome", "from", "until"].map(|name| {
         let value = if name == field { value } else { asked.fields.get(name) };
         (name, value)
@@ -78,7 +78,7 @@ fn narrowed(asked: &Asked, field: &str, value: &str) -> String {
     link("audit", &kept)
 }
 
-fn who(asked: &Asked, record: &AuditRecord) -> Markup {
+fn who(asked: &PageRequest, record: &AuditRecord) -> Markup {
     if record.principal.is_empty() {
         return html! { span.none { (nobody(record.principal_kind())) } };
     }
@@ -112,7 +112,7 @@ fn outcome(record: &AuditRecord) -> (&'static str, String) {
 }
 
 /// The operation that a call began, as a link for those who may see it.
-fn operation(asked: &Asked, record: &AuditRecord) -> Markup {
+fn operation(asked: &PageRequest, record: &AuditRecord) -> Markup {
     html! {
         @if !record.operation_id.is_empty() {
             @if asked.may(Scope::Operate, &record.namespace) {

@@ -13,12 +13,12 @@ use maud::{Markup, html};
 use super::{
     super::{
         act,
-        asked::Asked,
+        asked::PageRequest,
         bulk::{self, command},
         chosen,
         links::{self, link},
         live::Live,
-        show::Shown,
+        show::RenderedPage,
         trouble::Trouble,
     },
     dead_letters::filter::{group_of, of_items},
@@ -31,7 +31,7 @@ const SAMPLES: usize = 5;
 const RATE: u32 = 5_000;
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let action = asked.fields.get("action");
     match chosen::items(asked).as_deref() {
         Some([]) => return Ok(nothing_chosen(asked)),
@@ -67,22 +67,22 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
             (same_as(&operation, answer.exact.then_some(matched)))
         }
     };
-    Ok(Shown::new(title, body, Live::default()))
+    Ok(RenderedPage::new(title, body, Live::default()))
 }
 
 /// No box was marked. That is no question about all items.
-fn nothing_chosen(asked: &Asked) -> Shown {
+fn nothing_chosen(asked: &PageRequest) -> RenderedPage {
     let topic = [("ns", asked.namespace()), ("name", asked.fields.get("name"))];
     let body = html! {
         h1 { "Nothing is chosen" }
         p { "Mark the boxes of the rows that are meant, and press the button again." }
         p { a.button href=(link("topic", &topic)) autofocus { "Go back" } }
     };
-    Shown::new("Nothing is chosen", body, Live::default())
+    RenderedPage::new("Nothing is chosen", body, Live::default())
 }
 
 /// Counts what would be changed.
-async fn counted(asked: &Asked, kind: OperationKind) -> Result<StartOperationResponse, Trouble> {
+async fn counted(asked: &PageRequest, kind: OperationKind) -> Result<StartOperationResponse, Trouble> {
     let request = StartOperationRequest {
         namespace: asked.namespace().to_owned(),
         kind: kind.into(),
@@ -97,14 +97,14 @@ async fn counted(asked: &Asked, kind: OperationKind) -> Result<StartOperationRes
 }
 
 /// Which items: those that are named, or those that pass a filter.
-fn filter(asked: &Asked) -> String {
+fn filter(asked: &PageRequest) -> String {
     let named = of_items(&asked.fields.all("id"));
     named.unwrap_or_else(|| asked.fields.get("filter").to_owned())
 }
 
 /// How the items were chosen. Of a group it is said what its reasons have in common, since a hash of that
 /// says nothing to people.
-async fn chosen(asked: &Asked, operation: &Operation) -> Markup {
+async fn chosen(asked: &PageRequest, operation: &Operation) -> Markup {
     let reason = match group_of(&operation.filter) {
         Some(group) => reason_of(asked, &operation.topic, group).await,
         None => None,
@@ -116,7 +116,7 @@ async fn chosen(asked: &Asked, operation: &Operation) -> Markup {
 }
 
 /// The common part of the reasons of a group. `None`: it is not among the groups that are found now.
-async fn reason_of(asked: &Asked, topic: &str, group: &str) -> Option<String> {
+async fn reason_of(asked: &PageRequest, topic: &str, group: &str) -> Option<String> {
     let request = GroupDeadLettersRequest {
         namespace: asked.namespace().to_owned(),
         topic: topic.to_owned(),
@@ -127,7 +127,7 @@ async fn reason_of(asked: &Asked, topic: &str, group: &str) -> Option<String> {
     found.map(|found| found.reason)
 }
 
-fn samples(asked: &Asked, ids: &[String]) -> Markup {
+fn samples(asked: &PageRequest, ids: &[String]) -> Markup {
     html! {
         @if !ids.is_empty() {
             p {
@@ -139,7 +139,7 @@ fn samples(asked: &Asked, ids: &[String]) -> Markup {
 }
 
 /// Where whoever does not want it goes.
-fn back(asked: &Asked, kind: OperationKind) -> String {
+fn back(asked: &PageRequest, kind: OperationKind) -> String {
     let (namespace, topic) = (asked.namespace(), asked.fields.get("name"));
     let id = asked.fields.get("id");
     match kind {
@@ -153,7 +153,7 @@ fn back(asked: &Asked, kind: OperationKind) -> String {
     }
 }
 
-fn form(asked: &Asked, operation: &Operation, matched: u64, exact: bool) -> Result<Markup, Trouble> {
+fn form(asked: &PageRequest, operation: &Operation, matched: u64, exact: bool) -> Result<Markup, Trouble> {
     let kind = operation.kind();
     let expected = exact.then_some(matched);
     let expect = expected.map(|most| most.to_string()).unwrap_or_default();

@@ -5,11 +5,11 @@ use maud::{Markup, html};
 
 use super::{
     super::super::{
-        asked::Asked,
+        asked::PageRequest,
         bulk::word,
         links::{self, link},
         live::Live,
-        show::Shown,
+        show::RenderedPage,
         texts::{bytes, time},
         trouble::Trouble,
     },
@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let request = GetItemRequest {
         namespace: asked.namespace().to_owned(),
         item_id: asked.fields.get("id").to_owned(),
@@ -35,7 +35,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         h2 { "The same as a command" }
         pre { "forebay item cancel --namespace " (word(namespace)) " " (word(&item.item_id)) }
     };
-    Ok(Shown::new("Cancel an item?", body, Live::default()))
+    Ok(RenderedPage::new("Cancel an item?", body, Live::default()))
 }
 
 /// The consequence for the item.
@@ -50,7 +50,7 @@ fn consequence(item: &Item) -> String {
     format!("The item is deleted. It can't be had back.{more}")
 }
 
-fn facts(asked: &Asked, item: &Item) -> Markup {
+fn facts(asked: &PageRequest, item: &Item) -> Markup {
     let state = match item.state() {
         ItemState::Ready => "ready",
         ItemState::Leased => "leased",
@@ -70,7 +70,7 @@ fn facts(asked: &Asked, item: &Item) -> Markup {
     }
 }
 
-fn form(asked: &Asked, item: &Item) -> Markup {
+fn form(asked: &PageRequest, item: &Item) -> Markup {
     let (namespace, id) = (asked.namespace(), item.item_id.as_str());
     let fields = [("ns", namespace), ("id", id), ("name", item.topic.as_str())];
     cancel_form(asked, &fields, &link("item", &[("ns", namespace), ("id", id)]))

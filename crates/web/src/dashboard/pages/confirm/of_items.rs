@@ -5,11 +5,11 @@ use maud::{Markup, html};
 
 use super::{
     super::super::{
-        asked::Asked,
+        asked::PageRequest,
         bulk::word,
         links::{self, link},
         live::Live,
-        show::Shown,
+        show::RenderedPage,
         texts::counted,
         trouble::Trouble,
     },
@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Makes the page. `ids`: at least one.
-pub async fn make(asked: &Asked, ids: &[&str]) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest, ids: &[&str]) -> Result<RenderedPage, Trouble> {
     let (namespace, topic) = (asked.namespace(), asked.fields.get("name"));
     let request = CancelItemsRequest {
         namespace: namespace.to_owned(),
@@ -47,7 +47,7 @@ pub async fn make(asked: &Asked, ids: &[&str]) -> Result<Shown, Trouble> {
             }
         }
     };
-    Ok(Shown::new(title, body, Live::default()))
+    Ok(RenderedPage::new(title, body, Live::default()))
 }
 
 /// The consequence for the items that are there.
@@ -68,7 +68,7 @@ fn why(one: &CancelItemResult) -> &str {
     one.error.as_ref().map_or("", |error| error.message.as_str())
 }
 
-fn form(asked: &Asked, there: &[&CancelItemResult], back: &str) -> Markup {
+fn form(asked: &PageRequest, there: &[&CancelItemResult], back: &str) -> Markup {
     let mut fields = vec![("ns", asked.namespace()), ("name", asked.fields.get("name"))];
     fields.extend(there.iter().map(|one| ("id", one.item_id.as_str())));
     cancel_form(asked, &fields, back)

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::{
     super::super::{
-        asked::Asked,
+        asked::PageRequest,
         links::{self, link},
         live::Live,
         table::{self, Head},
@@ -19,7 +19,7 @@ use super::{
 const SAMPLES: usize = 3;
 
 /// The table of groups, and how much was looked at for it.
-pub fn section(asked: &Asked, answer: &GroupDeadLettersResponse, live: &mut Live) -> Markup {
+pub fn section(asked: &PageRequest, answer: &GroupDeadLettersResponse, live: &mut Live) -> Markup {
     html! {
         h2 { "By reason" }
         p.facts { (live.text("window", window(answer))) }
@@ -58,7 +58,7 @@ fn window(answer: &GroupDeadLettersResponse) -> String {
     text
 }
 
-fn row(asked: &Asked, group: &DeadLetterGroup, live: &mut Live) -> Markup {
+fn row(asked: &PageRequest, group: &DeadLetterGroup, live: &mut Live) -> Markup {
     let id = live.row(&["group", &group.fingerprint]);
     html! {
         tr data-row=(id) {
@@ -83,7 +83,7 @@ fn row(asked: &Asked, group: &DeadLetterGroup, live: &mut Live) -> Markup {
 }
 
 /// Actions on a group in one of its topics.
-fn topic_actions(asked: &Asked, topic: &str, fingerprint: &str) -> Markup {
+fn topic_actions(asked: &PageRequest, topic: &str, fingerprint: &str) -> Markup {
     let (namespace, filter) = (asked.namespace(), filter::of_group(fingerprint));
     let look = [("ns", namespace), ("topic", topic), ("reason", filter.as_str())];
     html! {

@@ -15,11 +15,11 @@ use tonic::Code;
 use self::question::question;
 use super::{
     super::{
-        asked::Asked,
+        asked::PageRequest,
         bulk,
         links::{self, link},
         live::Live,
-        show::Shown,
+        show::RenderedPage,
         texts::span,
         trouble::Trouble,
     },
@@ -27,7 +27,7 @@ use super::{
 };
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     if asked.is_about_all() {
         return Err(Trouble::field("ns", "must name a namespace"));
     }
@@ -58,11 +58,11 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
             (rows)
         }
     };
-    Ok(Shown::new("Dead letters", body, live))
+    Ok(RenderedPage::new("Dead letters", body, live))
 }
 
 /// Buttons of the actions on all dead letters of a topic.
-fn buttons(asked: &Asked, topic: &str) -> Markup {
+fn buttons(asked: &PageRequest, topic: &str) -> Markup {
     if topic.is_empty() {
         return html! {};
     }
@@ -74,7 +74,7 @@ fn buttons(asked: &Asked, topic: &str) -> Markup {
     }
 }
 
-async fn nothing(asked: &Asked, topic: &str) -> Result<Markup, Trouble> {
+async fn nothing(asked: &PageRequest, topic: &str) -> Result<Markup, Trouble> {
     let kept = match retention(asked, topic).await? {
         Some(kept) if kept.is_zero() => "They are kept for ever.".to_owned(),
         Some(kept) => format!("They are kept for {}.", span(kept)),
@@ -90,7 +90,7 @@ async fn nothing(asked: &Asked, topic: &str) -> Result<Markup, Trouble> {
 }
 
 /// How long dead letters are kept; zero: for ever. `None`: that is not known.
-async fn retention(asked: &Asked, topic: &str) -> Result<Option<std::time::Duration>, Trouble> {
+async fn retention(asked: &PageRequest, topic: &str) -> Result<Option<std::time::Duration>, Trouble> {
     let namespace = asked.namespace().to_owned();
     let mut admin = asked.admin()?;
     let kept = match topic {

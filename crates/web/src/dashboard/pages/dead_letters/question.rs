@@ -3,10 +3,10 @@
 use forebay_access::Scope;
 use maud::Markup;
 
-use super::super::super::{act, asked::Asked, bulk, links::link};
+use super::super::super::{act, asked::PageRequest, bulk, links::link};
 
 /// A link to the question before something is done with the dead letters of a topic that pass a filter.
-pub fn question(asked: &Asked, action: &str, topic: &str, filter: &str, text: &str) -> Markup {
+pub fn question(asked: &PageRequest, action: &str, topic: &str, filter: &str, text: &str) -> Markup {
     let namespace = asked.namespace();
     let fields = [("action", action), ("ns", namespace), ("name", topic), ("filter", filter)];
     let class = if bulk::kind_of(action).is_some_and(bulk::destroys) { "danger" } else { "" };
@@ -14,6 +14,6 @@ pub fn question(asked: &Asked, action: &str, topic: &str, filter: &str, text: &s
 }
 
 /// Whether payloads are shown: to those who may see them, and once for each page.
-pub fn shows_payloads(asked: &Asked) -> bool {
+pub fn shows_payloads(asked: &PageRequest) -> bool {
     asked.may(Scope::Inspect, asked.namespace()) && !asked.is_followed()
 }

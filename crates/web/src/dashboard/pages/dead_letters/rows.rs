@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::{
     super::{
         super::{
-            asked::Asked,
+            asked::PageRequest,
             chosen,
             links::{self, link},
             live::Live,
@@ -28,7 +28,7 @@ const PAYLOAD_BYTES: u32 = 256;
 const PAYLOAD_CHARS: usize = 80;
 
 /// The dead letters that pass the filter of the page.
-pub async fn section(asked: &Asked, topic: &str, live: &mut Live) -> Result<Markup, Trouble> {
+pub async fn section(asked: &PageRequest, topic: &str, live: &mut Live) -> Result<Markup, Trouble> {
     let filter = filter::typed(asked.fields.get("reason"));
     let with_payloads = shows_payloads(asked);
     let request = ListItemsRequest {
@@ -62,7 +62,7 @@ pub async fn section(asked: &Asked, topic: &str, live: &mut Live) -> Result<Mark
     })
 }
 
-fn controls(asked: &Asked, topic: &str) -> Markup {
+fn controls(asked: &PageRequest, topic: &str) -> Markup {
     html! {
         form.controls action="dead-letters" {
             input type="hidden" name="ns" value=(asked.namespace());
@@ -77,7 +77,7 @@ fn controls(asked: &Asked, topic: &str) -> Markup {
     }
 }
 
-fn table(asked: &Asked, answer: &ListItemsResponse, with_payloads: bool, live: &mut Live) -> Markup {
+fn table(asked: &PageRequest, answer: &ListItemsResponse, with_payloads: bool, live: &mut Live) -> Markup {
     if answer.items.is_empty() {
         return html! {};
     }
@@ -95,7 +95,7 @@ fn table(asked: &Asked, answer: &ListItemsResponse, with_payloads: bool, live: &
     )
 }
 
-fn row(asked: &Asked, item: &Item, with_payloads: bool, live: &mut Live) -> Markup {
+fn row(asked: &PageRequest, item: &Item, with_payloads: bool, live: &mut Live) -> Markup {
     let id = live.row(&["item", &item.item_id]);
     let death = item.death.clone().unwrap_or_default();
     html! {
@@ -118,7 +118,7 @@ fn row(asked: &Asked, item: &Item, with_payloads: bool, live: &mut Live) -> Mark
 }
 
 /// The link to further dead letters, or a note that there are none.
-fn below(asked: &Asked, topic: &str, answer: &ListItemsResponse) -> Markup {
+fn below(asked: &PageRequest, topic: &str, answer: &ListItemsResponse) -> Markup {
     let (namespace, reason) = (asked.namespace(), asked.fields.get("reason"));
     let fields = [("ns", namespace), ("topic", topic), ("reason", reason)];
     let next = [fields.as_slice(), &[("page-token", &answer.next_page_token)]].concat();

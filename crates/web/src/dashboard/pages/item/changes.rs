@@ -4,10 +4,10 @@ use forebay_access::Scope;
 use forebay_proto::v1::{Item, ItemState};
 use maud::{Markup, html};
 
-use super::super::super::{act, asked::Asked, links::link};
+use super::super::super::{act, asked::PageRequest, links::link};
 
 /// The buttons, for those who may use them.
-pub fn section(asked: &Asked, item: &Item) -> Markup {
+pub fn section(asked: &PageRequest, item: &Item) -> Markup {
     let namespace = asked.namespace();
     let cancel = [("action", "cancel"), ("ns", namespace), ("id", item.item_id.as_str())];
     let redrive =
@@ -30,7 +30,7 @@ fn waits(state: ItemState) -> bool {
     matches!(state, ItemState::Ready | ItemState::Scheduled)
 }
 
-fn update(asked: &Asked, item: &Item) -> Markup {
+fn update(asked: &PageRequest, item: &Item) -> Markup {
     let namespace = asked.namespace();
     if !asked.may(Scope::Operate, namespace) {
         return html! {};

@@ -10,11 +10,11 @@ use maud::{Markup, html};
 use tonic::Code;
 
 use super::super::{
-    asked::Asked,
+    asked::PageRequest,
     bulk::word,
     links,
     live::Live,
-    show::Shown,
+    show::RenderedPage,
     texts::{bytes, count, time},
     trouble::Trouble,
 };
@@ -23,7 +23,7 @@ use super::super::{
 const PAYLOAD_BYTES: u32 = 64 << 10;
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let id = asked.fields.get("id");
     let request = ExplainItemRequest { namespace: asked.namespace().to_owned(), item_id: id.to_owned() };
     let explained = asked.admin()?.explain_item(asked.request(request)).await?.into_inner();
@@ -49,11 +49,11 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
             pre { "forebay item get --namespace " (word(asked.namespace())) " " (word(id)) }
         }
     };
-    Ok(Shown::new(format!("Item {id}"), body, live))
+    Ok(RenderedPage::new(format!("Item {id}"), body, live))
 }
 
 /// The item, with what it carries if that may be seen. `None`: it is not there.
-async fn item(asked: &Asked, id: &str) -> Result<Option<Item>, Trouble> {
+async fn item(asked: &PageRequest, id: &str) -> Result<Option<Item>, Trouble> {
     // To show what it carries is written down, and it does not change: once a page is enough.
     let with_payload = payload::is_shown(asked) && !asked.is_followed();
     let request = GetItemRequest {
@@ -86,7 +86,7 @@ fn why(blockers: &[Blocker], live: &mut Live) -> Markup {
     html! { div.why { p.lines { (live.text("why", sentences.join("\n"))) } } }
 }
 
-fn facts(asked: &Asked, item: &Item, live: &mut Live) -> Markup {
+fn facts(asked: &PageRequest, item: &Item, live: &mut Live) -> Markup {
     let now = asked.now();
     let attempt = format!("{} of {}", count(item.attempt.into()), count(item.max_attempts.into()));
     html! {

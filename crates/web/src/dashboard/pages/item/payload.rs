@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::{
     super::super::{
-        asked::Asked,
+        asked::PageRequest,
         links::link,
         table::{self, Head},
         texts::{as_text, bytes, hex},
@@ -35,12 +35,12 @@ const FORMS: [(&str, Form, &str); 3] =
     [("text", Form::Text, "text"), ("json", Form::Json, "JSON"), ("hex", Form::Hex, "hex")];
 
 /// Whether whoever asks may see what items carry.
-pub fn is_shown(asked: &Asked) -> bool {
+pub fn is_shown(asked: &PageRequest) -> bool {
     asked.may(Scope::Inspect, asked.namespace())
 }
 
 /// The content of an item, or which right is missing to see it.
-pub fn section(asked: &Asked, item: &Item) -> Markup {
+pub fn section(asked: &PageRequest, item: &Item) -> Markup {
     if !is_shown(asked) {
         return html! {
             h2 { "Payload" }
@@ -61,7 +61,7 @@ pub fn section(asked: &Asked, item: &Item) -> Markup {
     }
 }
 
-fn payload(asked: &Asked, item: &Item) -> Markup {
+fn payload(asked: &PageRequest, item: &Item) -> Markup {
     let wanted = asked.fields.get("view");
     let wanted = FORMS.iter().find(|(name, ..)| *name == wanted).map(|(_, form, _)| *form);
     let whole = if item.payload_cut { without_cut_character(&item.payload) } else { &item.payload };

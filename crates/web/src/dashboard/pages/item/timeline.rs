@@ -7,14 +7,14 @@ use forebay_proto::{
 use maud::{Markup, html};
 
 use super::super::super::{
-    asked::Asked,
+    asked::PageRequest,
     frame::sentence,
     live::Live,
     texts::{count, span, time},
 };
 
 /// From its enqueue to now.
-pub fn section(asked: &Asked, item: &Item, live: &mut Live) -> Markup {
+pub fn section(asked: &PageRequest, item: &Item, live: &mut Live) -> Markup {
     let now = asked.now();
     let forgotten = u64::from(item.failures).saturating_sub(item.last_failures.len() as u64);
     html! {
@@ -29,7 +29,7 @@ pub fn section(asked: &Asked, item: &Item, live: &mut Live) -> Markup {
     }
 }
 
-fn failed(asked: &Asked, failure: &ItemFailure, live: &mut Live) -> Markup {
+fn failed(asked: &PageRequest, failure: &ItemFailure, live: &mut Live) -> Markup {
     let ended = failure.ended_at.map(|at| at.to_string()).unwrap_or_default();
     let row = live.row(&["failure", &failure.attempt.to_string(), &ended]);
     html! {
@@ -44,7 +44,7 @@ fn failed(asked: &Asked, failure: &ItemFailure, live: &mut Live) -> Markup {
     }
 }
 
-fn leased(asked: &Asked, item: &Item, lease: &ItemLease, live: &mut Live) -> Markup {
+fn leased(asked: &PageRequest, item: &Item, lease: &ItemLease, live: &mut Live) -> Markup {
     let now = asked.now();
     let row = live.row(&["lease", &item.attempt.to_string()]);
     let ends = match lease.ends_at.map(from_timestamp) {
@@ -61,7 +61,7 @@ fn leased(asked: &Asked, item: &Item, lease: &ItemLease, live: &mut Live) -> Mar
     }
 }
 
-fn died(asked: &Asked, death: &ItemDeath, live: &mut Live) -> Markup {
+fn died(asked: &PageRequest, death: &ItemDeath, live: &mut Live) -> Markup {
     let now = asked.now();
     let row = live.row(&["death", &death.died_at.map(|at| at.to_string()).unwrap_or_default()]);
     html! {

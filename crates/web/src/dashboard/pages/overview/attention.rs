@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use super::{
     super::{
         super::{
-            asked::Asked,
+            asked::PageRequest,
             failing, links,
             live::Live,
             table::{self, Head},
@@ -45,7 +45,7 @@ struct Reason {
 }
 
 /// A topic with something wrong.
-struct Found<'a> {
+struct TopicAlert<'a> {
     /// The topic.
     topic: &'a Topic,
     /// The sum of the points.
@@ -55,7 +55,7 @@ struct Found<'a> {
 }
 
 /// The table, or that nothing needs attention.
-pub fn table(asked: &Asked, wall: &Wall, live: &mut Live) -> Markup {
+pub fn table(asked: &PageRequest, wall: &Wall, live: &mut Live) -> Markup {
     let found = found(&wall.topics, asked.now());
     let more = found.len().saturating_sub(SHOWN);
     html! {
@@ -86,7 +86,7 @@ pub fn table(asked: &Asked, wall: &Wall, live: &mut Live) -> Markup {
     }
 }
 
-fn row(asked: &Asked, found: &Found<'_>, live: &mut Live) -> Markup {
+fn row(asked: &PageRequest, found: &TopicAlert<'_>, live: &mut Live) -> Markup {
     let topic = found.topic;
     let id = live.row(&["attention", &topic.namespace, &topic.topic]);
     html! {
@@ -112,20 +112,20 @@ fn calm(wall: &Wall) -> String {
 }
 
 /// The topics with something wrong, the worst first.
-fn found(topics: &[Topic], now: Timestamp) -> Vec<Found<'_>> {
-    let mut found: Vec<Found<'_>> = topics.iter().filter_map(|topic| look(topic, now)).collect();
+fn found(topics: &[Topic], now: Timestamp) -> Vec<TopicAlert<'_>> {
+    let mut found: Vec<TopicAlert<'_>> = topics.iter().filter_map(|topic| look(topic, now)).collect();
     found.sort_by_key(|one| Reverse((one.score, seconds(one.topic, now), one.topic.dead_count)));
     found
 }
 
-fn look(topic: &Topic, now: Timestamp) -> Option<Found<'_>> {
+fn look(topic: &Topic, now: Timestamp) -> Option<TopicAlert<'_>> {
     let mut reasons: Vec<Reason> = paused(topic, now).into_iter().chain(rates(topic)).collect();
     reasons.extend(waits(topic, now));
     reasons.extend(dead(topic));
     reasons.sort_by_key(|reason| Reverse(reason.points));
     let score = reasons.iter().map(|reason| reason.points).sum();
     let text = reasons.iter().map(|reason| &*reason.text).collect::<Vec<_>>().join(" ");
-    (!reasons.is_empty()).then_some(Found { topic, score, text })
+    (!reasons.is_empty()).then_some(TopicAlert { topic, score, text })
 }
 
 /// For how long its next item has been ready.

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::{
     super::{
         super::{
-            asked::Asked,
+            asked::PageRequest,
             failing, links,
             live::Live,
             table::{self, Head},
@@ -19,7 +19,7 @@ use super::{
 use crate::info::NodeStatus;
 
 /// The first namespaces.
-pub fn namespaces(asked: &Asked, wall: &Wall, live: &mut Live) -> Markup {
+pub fn namespaces(asked: &PageRequest, wall: &Wall, live: &mut Live) -> Markup {
     if wall.namespaces.is_empty() {
         return html! {};
     }
@@ -41,7 +41,7 @@ pub fn namespaces(asked: &Asked, wall: &Wall, live: &mut Live) -> Markup {
     }
 }
 
-fn namespace(asked: &Asked, one: &Namespace, live: &mut Live) -> Markup {
+fn namespace(asked: &PageRequest, one: &Namespace, live: &mut Live) -> Markup {
     let id = live.row(&["namespace", &one.namespace]);
     let rates = one.rates.unwrap_or_default();
     let failing = failing::part(&rates);

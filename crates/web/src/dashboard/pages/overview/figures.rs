@@ -6,7 +6,7 @@ use tonic::Status;
 
 use super::{
     super::super::{
-        asked::Asked,
+        asked::PageRequest,
         live::Live,
         plot::{Series, mirrored, plot, spark},
         texts::rate,
@@ -41,7 +41,7 @@ pub struct History {
 
 impl History {
     /// Reads it. The inner failure is that of the calls. `namespace`: `-` for the cluster.
-    pub async fn read(asked: &Asked, namespace: &str) -> Result<Result<Self, Status>, Trouble> {
+    pub async fn read(asked: &PageRequest, namespace: &str) -> Result<Result<Self, Status>, Trouble> {
         let (mut long, mut short) = (asked.admin()?, asked.admin()?);
         let history = |(range, step)| asked.request(request(namespace, "", range, step, &SERIES));
         let both = tokio::try_join!(long.get_history(history(PLOTTED)), short.get_history(history(NOW)));

@@ -14,7 +14,7 @@ use maud::{Markup, html};
 use tonic::Status;
 
 use super::{
-    super::{asked::Asked, frame::sentence, links, live::Live, show::Shown, trouble::Trouble},
+    super::{asked::PageRequest, frame::sentence, links, live::Live, show::RenderedPage, trouble::Trouble},
     topics::incomplete,
 };
 
@@ -24,7 +24,7 @@ const SHARDS: u32 = 256;
 const NODES: u32 = 1_000;
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     if !asked.may(Scope::Observe, ALL_NAMESPACES) {
         return Ok(own::page(asked));
     }
@@ -62,7 +62,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         }
         (cluster::foot(&status, nodes.as_ref().ok().map(tonic::Response::get_ref), &mut live))
     };
-    Ok(Shown::new("Overview", body, live))
+    Ok(RenderedPage::new("Overview", body, live))
 }
 
 /// A part of the page that could not be read.

@@ -4,15 +4,15 @@ use forebay_access::{Grant, Namespaces, Scope};
 use maud::{Markup, html};
 
 use super::super::super::{
-    asked::Asked,
+    asked::PageRequest,
     links,
     live::Live,
-    show::Shown,
+    show::RenderedPage,
     table::{self, Head},
 };
 
 /// The page. It asks nothing of the cluster.
-pub fn page(asked: &Asked) -> Shown {
+pub fn page(asked: &PageRequest) -> RenderedPage {
     let grants: &[Grant] = asked.visitor.who.as_ref().map_or(&[], |who| &who.identity.grants);
     let sees_any = grants.iter().any(|grant| grant.scopes.has(Scope::Observe));
     let body = html! {
@@ -32,7 +32,7 @@ pub fn page(asked: &Asked) -> Shown {
         }
         @if grants.iter().any(is_prefix) { (form()) }
     };
-    Shown::new("Your namespaces", body, Live::default())
+    RenderedPage::new("Your namespaces", body, Live::default())
 }
 
 fn row(grant: &Grant) -> Markup {

@@ -5,7 +5,7 @@ use forebay_proto::v1::{
 };
 use tonic::Status;
 
-use super::super::super::{asked::Asked, greatest};
+use super::super::super::{asked::PageRequest, greatest};
 
 /// Namespaces that are shown.
 const NAMESPACES: u32 = 20;
@@ -26,7 +26,7 @@ pub struct Wall {
 }
 
 /// Reads it for somebody who may see the whole cluster, or takes what others have read just now.
-pub async fn wall(asked: &Asked) -> Result<Wall, Status> {
+pub async fn wall(asked: &PageRequest) -> Result<Wall, Status> {
     let namespaces = {
         let asked = asked.clone();
         move || async move {

@@ -5,13 +5,13 @@ use forebay_edge::rpc::ALL_NAMESPACES;
 use forebay_proto::v1::{ListNodesRequest, Node, Shard, ShardState};
 use maud::{Markup, html};
 
-use super::super::super::{act, asked::Asked, trouble::Trouble};
+use super::super::super::{act, asked::PageRequest, trouble::Trouble};
 
 /// Nodes that a shard can be moved to on the page.
 const NODES_MAX: u32 = 1_000;
 
 /// Makes them. `chosen`: the shard that the page is about.
-pub async fn make(asked: &Asked, chosen: Option<u32>, shards: &[Shard]) -> Result<Markup, Trouble> {
+pub async fn make(asked: &PageRequest, chosen: Option<u32>, shards: &[Shard]) -> Result<Markup, Trouble> {
     if !asked.may(Scope::Admin, ALL_NAMESPACES) || shards.is_empty() {
         return Ok(html! {});
     }
@@ -32,7 +32,7 @@ pub async fn make(asked: &Asked, chosen: Option<u32>, shards: &[Shard]) -> Resul
     })
 }
 
-fn move_to(asked: &Asked, chosen: Option<u32>, movable: &[u32], nodes: &[Node]) -> Markup {
+fn move_to(asked: &PageRequest, chosen: Option<u32>, movable: &[u32], nodes: &[Node]) -> Markup {
     let inside = html! {
         (choice(chosen, movable))
         label {
@@ -48,7 +48,7 @@ fn move_to(asked: &Asked, chosen: Option<u32>, movable: &[u32], nodes: &[Node]) 
     section(asked, "Move a shard", "move-shard", &[], movable, inside)
 }
 
-fn unpin(asked: &Asked, chosen: Option<u32>, pinned: &[u32]) -> Markup {
+fn unpin(asked: &PageRequest, chosen: Option<u32>, pinned: &[u32]) -> Markup {
     let inside = html! {
         (choice(chosen, pinned))
         (why())
@@ -58,7 +58,7 @@ fn unpin(asked: &Asked, chosen: Option<u32>, pinned: &[u32]) -> Markup {
     section(asked, "End a pin", "move-shard", &[("undo", "yes")], pinned, inside)
 }
 
-fn drain(asked: &Asked, chosen: Option<u32>, active: &[u32]) -> Markup {
+fn drain(asked: &PageRequest, chosen: Option<u32>, active: &[u32]) -> Markup {
     let inside = html! {
         (choice(chosen, active))
         (why())
@@ -68,7 +68,7 @@ fn drain(asked: &Asked, chosen: Option<u32>, active: &[u32]) -> Markup {
     section(asked, "Drain a shard", "drain-shard", &[], active, inside)
 }
 
-fn end_drain(asked: &Asked, chosen: Option<u32>, draining: &[u32]) -> Markup {
+fn end_drain(asked: &PageRequest, chosen: Option<u32>, draining: &[u32]) -> Markup {
     let inside = html! {
         (choice(chosen, draining))
         (why())
@@ -80,7 +80,7 @@ fn end_drain(asked: &Asked, chosen: Option<u32>, draining: &[u32]) -> Markup {
 
 /// A form that is there only if a shard can be chosen.
 fn section(
-    asked: &Asked,
+    asked: &PageRequest,
     title: &str,
     act: &str,
     hidden: &[(&str, &str)],

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use super::super::{
     super::{
-        asked::Asked,
+        asked::PageRequest,
         links::link,
         live::Live,
         plot::{Series, plot},
@@ -29,7 +29,7 @@ const SERIES: [HistorySeries; 4] =
     [HistorySeries::Enqueued, HistorySeries::Acked, HistorySeries::Failed, HistorySeries::Ready];
 
 /// Makes them.
-pub async fn make(asked: &Asked, id: u32, live: &mut Live) -> Result<Markup, Trouble> {
+pub async fn make(asked: &PageRequest, id: u32, live: &mut Live) -> Result<Markup, Trouble> {
     let (range, _, seconds) = range(asked.fields.get("range"))?;
     let request = GetHistoryRequest {
         namespace: ALL_NAMESPACES.to_owned(),

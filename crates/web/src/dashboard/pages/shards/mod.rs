@@ -13,14 +13,14 @@ use forebay_engine::Status;
 use forebay_proto::v1::{ListShardsRequest, Shard};
 use maud::{Markup, html};
 
-use self::known::Known;
-use super::super::{asked::Asked, links::link, live::Live, show::Shown, trouble::Trouble};
+use self::known::ShardWithStatus;
+use super::super::{asked::PageRequest, links::link, live::Live, show::RenderedPage, trouble::Trouble};
 
 /// Shards of a page.
 const PAGE_SIZE: u32 = 100;
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let chosen = chosen(asked.fields.get("id"))?;
     let page_token = asked.fields.get("page-token");
     let request = ListShardsRequest { page_size: PAGE_SIZE, page_token: page_token.to_owned() };
@@ -49,7 +49,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         (forms)
         (owned::make(asked, &known, &mut live))
     };
-    Ok(Shown::new("Shards", body, live))
+    Ok(RenderedPage::new("Shards", body, live))
 }
 
 /// The shard of which more is shown.
@@ -60,9 +60,9 @@ fn chosen(text: &str) -> Result<Option<u32>, Trouble> {
     }
 }
 
-fn known<'a>(shards: &'a [Shard], engine: Option<&'a Arc<Status>>) -> Vec<Known<'a>> {
+fn known<'a>(shards: &'a [Shard], engine: Option<&'a Arc<Status>>) -> Vec<ShardWithStatus<'a>> {
     let status = |id: u32| engine.and_then(|engine| engine.shards.iter().find(|status| status.id == id));
-    shards.iter().map(|shard| Known { shard, status: status(shard.id) }).collect()
+    shards.iter().map(|shard| ShardWithStatus { shard, status: status(shard.id) }).collect()
 }
 
 fn nothing(page_token: &str) -> Markup {

@@ -8,12 +8,12 @@ use maud::{Markup, html};
 
 use super::{
     super::super::{
-        asked::Asked,
+        asked::PageRequest,
         live::Live,
         table::{self, Head},
         texts::{bytes, count, span},
     },
-    known::Known,
+    known::ShardWithStatus,
 };
 
 /// Explains the column of settings.
@@ -24,8 +24,8 @@ const CLOCK_OFF: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_secs(5 * 60);
 
 /// Makes both sections. Without a shard of its own there are none.
-pub fn make(asked: &Asked, known: &[Known<'_>], live: &mut Live) -> Markup {
-    let owned: Vec<&ShardStatus> = known.iter().filter_map(Known::owned).collect();
+pub fn make(asked: &PageRequest, known: &[ShardWithStatus<'_>], live: &mut Live) -> Markup {
+    let owned: Vec<&ShardStatus> = known.iter().filter_map(ShardWithStatus::owned).collect();
     html! {
         @if !owned.is_empty() {
             h2 { "Servers of this node's shards" }

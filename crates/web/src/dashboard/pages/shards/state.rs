@@ -6,10 +6,10 @@ use forebay_engine::{BreakerPhase, ShardState as EngineState, ShardStatus};
 use forebay_proto::v1::ShardState;
 use forebay_types::Timestamp;
 
-use super::{super::super::texts::span, known::Known};
+use super::{super::super::texts::span, known::ShardWithStatus};
 
 /// The class and the words of a shard's state. What is wrong comes first.
-pub fn state(known: &Known<'_>, now: Timestamp) -> (&'static str, String) {
+pub fn state(known: &ShardWithStatus<'_>, now: Timestamp) -> (&'static str, String) {
     let shard = known.shard;
     if let Some(since) = known.status.and_then(|status| status.silent_since_micros) {
         return ("bad", format!("does not answer for {}", ago(since, now)));
@@ -28,7 +28,7 @@ pub fn state(known: &Known<'_>, now: Timestamp) -> (&'static str, String) {
 }
 
 /// Whether another node is to own it.
-pub fn moves(known: &Known<'_>) -> bool {
+pub fn moves(known: &ShardWithStatus<'_>) -> bool {
     let shard = known.shard;
     !shard.wished_owner.is_empty() && shard.wished_owner != shard.owner
 }
@@ -57,7 +57,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_micros(100_000_000);
 
     fn said(shard: &Shard, status: Option<&ShardStatus>) -> (&'static str, String) {
-        state(&Known { shard, status }, NOW)
+        state(&ShardWithStatus { shard, status }, NOW)
     }
 
     #[test]

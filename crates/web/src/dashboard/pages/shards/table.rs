@@ -7,13 +7,13 @@ use maud::{Markup, html};
 
 use super::{
     super::super::{
-        asked::Asked,
+        asked::PageRequest,
         links::link,
         live::Live,
         table::{self, Head},
         texts::{count, time},
     },
-    known::Known,
+    known::ShardWithStatus,
     state::{breaker, moves, state},
 };
 
@@ -21,7 +21,7 @@ use super::{
 pub const UNKNOWN: &str = "–";
 
 /// Makes it.
-pub fn make(asked: &Asked, known: &[Known<'_>], live: &mut Live) -> Markup {
+pub fn make(asked: &PageRequest, known: &[ShardWithStatus<'_>], live: &mut Live) -> Markup {
     let elsewhere = known.iter().any(|known| known.owned().is_none());
     html! {
         (table::list(
@@ -49,7 +49,7 @@ pub fn make(asked: &Asked, known: &[Known<'_>], live: &mut Live) -> Markup {
     }
 }
 
-fn row(asked: &Asked, known: &Known<'_>, live: &mut Live) -> Markup {
+fn row(asked: &PageRequest, known: &ShardWithStatus<'_>, live: &mut Live) -> Markup {
     let (shard, owned, now) = (known.shard, known.owned(), asked.now());
     let number = shard.id.to_string();
     let id = live.row(&["shard", &number]);
@@ -89,7 +89,7 @@ fn row(asked: &Asked, known: &Known<'_>, live: &mut Live) -> Markup {
 }
 
 /// Says what holds up the drain of a shard. That it has run empty is known to its owner alone.
-fn drain(known: &Known<'_>, id: &str, live: &mut Live) -> Markup {
+fn drain(known: &ShardWithStatus<'_>, id: &str, live: &mut Live) -> Markup {
     let (shard, is_own) = (known.shard, known.owned().is_some());
     let text = match (shard.state(), shard.hold_up.as_str()) {
         (ShardState::Draining, "") if is_own => "It has run empty, and can be removed.".to_owned(),
@@ -101,7 +101,7 @@ fn drain(known: &Known<'_>, id: &str, live: &mut Live) -> Markup {
     html! { p.dim { (live.text(format!("{id}h"), text)) } }
 }
 
-fn owner(known: &Known<'_>, id: &str, live: &mut Live) -> Markup {
+fn owner(known: &ShardWithStatus<'_>, id: &str, live: &mut Live) -> Markup {
     let shard = known.shard;
     let mut text = if shard.owner.is_empty() { "nobody".to_owned() } else { shard.owner.clone() };
     if moves(known) {
@@ -143,8 +143,9 @@ mod tests {
             ..Shard::default()
         };
         let own = ShardStatus { state: EngineState::Owned, ..ShardStatus::default() };
-        let said =
-            |shard: &Shard, status| drain(&Known { shard, status }, "r", &mut Live::default()).into_string();
+        let said = |shard: &Shard, status| {
+            drain(&ShardWithStatus { shard, status }, "r", &mut Live::default()).into_string()
+        };
         let draining = |hold_up| shard(ShardState::Draining, hold_up);
         assert!(said(&draining("3 items"), Some(&own)).contains("Held up: 3 items."));
         assert!(said(&draining(""), Some(&own)).contains("can be removed"));

@@ -5,7 +5,7 @@ use forebay_proto::v1::{Side, Topic};
 use maud::{Markup, html};
 
 use super::{
-    super::super::{act, asked::Asked, links::link},
+    super::super::{act, asked::PageRequest, links::link},
     place::Place,
 };
 
@@ -28,7 +28,7 @@ const SIDES: [NamedSide; 2] = [
 const PAYLOAD_MAX: &str = "8000";
 
 /// Buttons and forms.
-pub fn actions(asked: &Asked, place: &Place<'_>, topic: &Topic) -> Markup {
+pub fn actions(asked: &PageRequest, place: &Place<'_>, topic: &Topic) -> Markup {
     let namespace = place.namespace;
     let question = |action, class, text: &str| {
         let fields = [("action", action), ("ns", namespace), ("name", place.name)];
@@ -48,7 +48,7 @@ pub fn actions(asked: &Asked, place: &Place<'_>, topic: &Topic) -> Markup {
 }
 
 /// Pauses a side, or ends its pauses: its own, and that of the namespace.
-fn toggle(asked: &Asked, place: &Place<'_>, topic: &Topic, side: NamedSide) -> Markup {
+fn toggle(asked: &PageRequest, place: &Place<'_>, topic: &Topic, side: NamedSide) -> Markup {
     let NamedSide { side, name, word } = side;
     let is_paused = |of_namespace: bool| {
         topic.pauses.iter().any(|pause| pause.side() == side && pause.of_namespace == of_namespace)
@@ -69,7 +69,7 @@ fn toggle(asked: &Asked, place: &Place<'_>, topic: &Topic, side: NamedSide) -> M
 }
 
 /// A pause that ends by itself, or says why.
-fn pause(asked: &Asked, place: &Place<'_>) -> Markup {
+fn pause(asked: &PageRequest, place: &Place<'_>) -> Markup {
     let fields = [("ns", place.namespace), ("name", place.name)];
     let inside = html! {
         div.form {
@@ -93,7 +93,7 @@ fn pause(asked: &Asked, place: &Place<'_>) -> Markup {
 }
 
 /// One item, to try consumers with.
-fn enqueue(asked: &Asked, place: &Place<'_>) -> Markup {
+fn enqueue(asked: &PageRequest, place: &Place<'_>) -> Markup {
     let fields = [("ns", place.namespace), ("name", place.name)];
     let inside = html! {
         div.form {

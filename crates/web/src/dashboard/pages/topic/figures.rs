@@ -12,7 +12,7 @@ use tonic::Status;
 use super::{
     super::{
         super::{
-            asked::Asked,
+            asked::PageRequest,
             live::Live,
             plot::{Series, plot},
             texts::{age, count, counted, length, rate, span},
@@ -52,7 +52,7 @@ pub fn request(place: &Place<'_>) -> GetHistoryRequest {
 }
 
 /// The figures as they are now.
-pub fn figures(asked: &Asked, topic: &Topic, live: &mut Live) -> Markup {
+pub fn figures(asked: &PageRequest, topic: &Topic, live: &mut Live) -> Markup {
     let rates = topic.rates.unwrap_or_default();
     let [comes, goes, fails] = [("in", rates.enqueued), ("out", rates.acked), ("failed", rates.failed)]
         .map(|(word, number)| format!("{word} {} /s", rate(number)));
@@ -94,7 +94,7 @@ fn figure(live: &mut Live, id: &str, label: &str, value: String, small: String) 
 
 /// The plots, and the links to the other range.
 pub fn plots(
-    asked: &Asked,
+    asked: &PageRequest,
     place: &Place<'_>,
     topic: &Topic,
     history: Result<GetHistoryResponse, Status>,
@@ -127,7 +127,7 @@ pub fn plots(
     }
 }
 
-fn lines_of(asked: &Asked, topic: &Topic, lines: &Lines, live: &mut Live) -> Markup {
+fn lines_of(asked: &PageRequest, topic: &Topic, lines: &Lines, live: &mut Live) -> Markup {
     let Rates { enqueued, acked, failed, .. } = topic.rates.unwrap_or_default();
     let oldest = topic.oldest_ready_at.map_or(0.0, |at| asked.now().since(from_timestamp(at)).as_secs_f64());
     let seconds =

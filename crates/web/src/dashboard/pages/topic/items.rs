@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::{
     super::{
         super::{
-            asked::Asked,
+            asked::PageRequest,
             chosen,
             frame::sentence,
             links::{self, link},
@@ -48,7 +48,7 @@ struct List<'a> {
 
 /// A page of items, with its filter.
 pub async fn list(
-    asked: &Asked,
+    asked: &PageRequest,
     place: &Place<'_>,
     found: &GetTopicResponse,
     state: ItemState,
@@ -110,7 +110,7 @@ fn controls(place: &Place<'_>, list: &List<'_>) -> Markup {
 }
 
 fn page(
-    asked: &Asked,
+    asked: &PageRequest,
     place: &Place<'_>,
     found: &GetTopicResponse,
     list: &List<'_>,

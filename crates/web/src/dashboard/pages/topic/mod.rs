@@ -20,12 +20,15 @@ use tonic::{Code, Status};
 
 use self::place::Place;
 use super::{
-    super::{asked::Asked, frame::sentence, links, live::Live, show::Shown, texts::utc, trouble::Trouble},
+    super::{
+        asked::PageRequest, frame::sentence, links, live::Live, show::RenderedPage, texts::utc,
+        trouble::Trouble,
+    },
     topics::{chips, incomplete},
 };
 
 /// Makes the page.
-pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
+pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let place = Place::of(asked)?;
     let (namespace, topic) = (place.namespace.to_owned(), place.name.to_owned());
     let (mut one, mut other, mut third) = (asked.admin()?, asked.admin()?, asked.admin()?);
@@ -68,7 +71,7 @@ pub async fn make(asked: &Asked) -> Result<Shown, Trouble> {
         (tabs::links(asked, &place))
         (below)
     };
-    Ok(Shown::new(place.name, body, live))
+    Ok(RenderedPage::new(place.name, body, live))
 }
 
 /// Why its items wait or flow, a sentence a line.

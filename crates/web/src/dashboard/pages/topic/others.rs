@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::{
     super::{
         super::{
-            asked::Asked,
+            asked::PageRequest,
             links::link,
             table::{self, Head},
             texts::{age, count, percent, rate, time},
@@ -26,7 +26,7 @@ const RECORDS: u32 = 1_000;
 const SHOWN: usize = 100;
 
 /// The consumers that ask for the topic, or have leases of it.
-pub async fn consumers(asked: &Asked, place: &Place<'_>) -> Result<Markup, Trouble> {
+pub async fn consumers(asked: &PageRequest, place: &Place<'_>) -> Result<Markup, Trouble> {
     let request = ListConsumersRequest {
         namespace: place.namespace.to_owned(),
         page_size: CONSUMERS,
@@ -64,7 +64,7 @@ pub async fn consumers(asked: &Asked, place: &Place<'_>) -> Result<Markup, Troub
     })
 }
 
-fn table(asked: &Asked, consumers: &[&Consumer]) -> Markup {
+fn table(asked: &PageRequest, consumers: &[&Consumer]) -> Markup {
     let now = asked.now();
     table::list(
         html! {
@@ -100,7 +100,7 @@ pub fn named(name: &str) -> Markup {
 }
 
 /// Audit records about the topic, for visitors who may read them.
-pub async fn history(asked: &Asked, place: &Place<'_>) -> Result<Markup, Trouble> {
+pub async fn history(asked: &PageRequest, place: &Place<'_>) -> Result<Markup, Trouble> {
     let request = ListAuditRecordsRequest {
         namespace: place.namespace.to_owned(),
         page_size: RECORDS,
@@ -137,7 +137,7 @@ pub async fn history(asked: &Asked, place: &Place<'_>) -> Result<Markup, Trouble
     })
 }
 
-fn row(asked: &Asked, record: &AuditRecord) -> Markup {
+fn row(asked: &PageRequest, record: &AuditRecord) -> Markup {
     let who = if record.principal.is_empty() { "somebody" } else { &record.principal };
     html! {
         tr {

@@ -1,6 +1,6 @@
 //! Which topic a page is about, and what of it is shown.
 
-use super::super::super::{asked::Asked, links::link, trouble::Trouble};
+use super::super::super::{asked::PageRequest, links::link, trouble::Trouble};
 
 /// The parts: the field of the address, and for people.
 pub const TABS: [(&str, &str); 8] = [
@@ -38,7 +38,7 @@ pub struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// The place that the address names.
-    pub fn of(asked: &'a Asked) -> Result<Self, Trouble> {
+    pub fn of(asked: &'a PageRequest) -> Result<Self, Trouble> {
         let name = asked.fields.get("name");
         if name.is_empty() {
             return Err(Trouble::field("name", "must name a topic"));

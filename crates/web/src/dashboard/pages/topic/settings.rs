@@ -6,14 +6,14 @@ use maud::{Markup, html};
 
 use super::{
     super::{
-        super::{act, asked::Asked, links::link},
+        super::{act, asked::PageRequest, links::link},
         settings::{fields, pairs},
     },
     place::Place,
 };
 
 /// The effective settings, the form that changes them, and the command that does the same.
-pub fn settings(asked: &Asked, place: &Place<'_>, found: &GetTopicResponse) -> Markup {
+pub fn settings(asked: &PageRequest, place: &Place<'_>, found: &GetTopicResponse) -> Markup {
     let topic = found.topic.clone().unwrap_or_default();
     let own = topic.settings.unwrap_or_default().into();
     let effective = found.effective_settings.unwrap_or_default().into();

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::{
     super::super::{
-        asked::Asked,
+        asked::PageRequest,
         table::{self, Head},
         texts::{age, count, utc},
         trouble::Trouble,
@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Links to the parts.
-pub fn links(asked: &Asked, place: &Place<'_>) -> Markup {
+pub fn links(asked: &PageRequest, place: &Place<'_>) -> Markup {
     let seen = |(name, _): &&(&str, &str)| *name != HISTORY || asked.may(Scope::Admin, place.namespace);
     html! {
         nav.tabs aria-label="Parts of the topic" {
@@ -31,7 +31,11 @@ pub fn links(asked: &Asked, place: &Place<'_>) -> Markup {
 }
 
 /// The part that is asked for.
-pub async fn show(asked: &Asked, place: &Place<'_>, found: &GetTopicResponse) -> Result<Markup, Trouble> {
+pub async fn show(
+    asked: &PageRequest,
+    place: &Place<'_>,
+    found: &GetTopicResponse,
+) -> Result<Markup, Trouble> {
     let part = match place.tab {
         "leased" => items::list(asked, place, found, ItemState::Leased).await?,
         "scheduled" => items::list(asked, place, found, ItemState::Scheduled).await?,
@@ -49,7 +53,7 @@ pub async fn show(asked: &Asked, place: &Place<'_>, found: &GetTopicResponse) ->
 }
 
 /// How many items are ready of each priority.
-fn priorities(asked: &Asked, found: &GetTopicResponse) -> Markup {
+fn priorities(asked: &PageRequest, found: &GetTopicResponse) -> Markup {
     let most = found.priorities.iter().map(|one| one.ready_count).max().unwrap_or(0).max(1);
     if found.priorities.is_empty() {
         return html! { div.empty { p { "No item is ready, so there are no priorities to count." } } };

@@ -12,7 +12,7 @@ const ENTRY_BYTES: usize = 192;
 
 /// The counts of forgotten topics.
 #[derive(Debug, Default)]
-pub(in crate::shard) struct Forgotten {
+pub(in crate::shard) struct ForgottenCounts {
     /// The rows.
     pub(in crate::shard) rows: BTreeMap<Namespace, NamespaceTally>,
     /// Their bytes.
@@ -21,7 +21,7 @@ pub(in crate::shard) struct Forgotten {
     pub(super) deletions: BTreeSet<Namespace>,
 }
 
-impl Forgotten {
+impl ForgottenCounts {
     /// Rows were read.
     pub fn load(&mut self, rows: Vec<NamespaceTally>) {
         rows.into_iter().for_each(|row| self.put(row));

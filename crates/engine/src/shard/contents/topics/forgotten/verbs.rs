@@ -14,7 +14,7 @@ use forebay_types::{Namespace, TopicId, TopicName};
 
 use super::rows::cost;
 use crate::{
-    api::Counted,
+    api::LifetimeCounts,
     planted::{Bug, on},
     shard::{
         OwnedShard,
@@ -147,7 +147,7 @@ impl OwnedShard {
         &self,
         from: &Bound<TopicName>,
         through: Option<&TopicName>,
-    ) -> impl Iterator<Item = (Namespace, Counted)> {
+    ) -> impl Iterator<Item = (Namespace, LifetimeCounts)> {
         let first = match from {
             Bound::Included(name) if name.topic.is_empty() => Bound::Included(name.namespace.clone()),
             Bound::Included(name) | Bound::Excluded(name) => Bound::Excluded(name.namespace.clone()),
@@ -156,6 +156,6 @@ impl OwnedShard {
         let through = through.map(|through| through.namespace.clone());
         let rows = self.contents.topics.forgotten.rows.range((first, Bound::Unbounded));
         let rows = rows.take_while(move |(of, _)| through.as_ref().is_none_or(|through| *of <= through));
-        rows.filter_map(|(namespace, row)| Some((namespace.clone(), Counted::of(row.tally?, 0))))
+        rows.filter_map(|(namespace, row)| Some((namespace.clone(), LifetimeCounts::of(row.tally?, 0))))
     }
 }
