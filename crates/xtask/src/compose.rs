@@ -1,5 +1,5 @@
-//! `cargo xtask compose`: runs the test that brings the cluster of `docker-compose.yml` up. It needs Docker, and
-//! takes a few minutes.
+//! `cargo xtask compose`: runs the test that brings the cluster of `docker-compose.yml` up. It needs Docker,
+//! and takes a few minutes.
 
 use crate::{
     cargo::{cargo, run_and_listen},

@@ -63,8 +63,8 @@ pub const NODES: &[Metric] = &[
         Kind::Gauge,
         "forebay_catalog_copy_timestamp_seconds",
         &[],
-        "When the node last found its copy of the catalog (catalog.copy_file) to be as that is, in Unix time. \
-         Absent without one",
+        "When the node last found its copy of the catalog (catalog.copy_file) to be as that is, in Unix \
+         time. Absent without one",
     ),
     metric(
         Kind::Counter,
