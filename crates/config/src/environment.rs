@@ -52,7 +52,7 @@ pub struct Secrets {
 }
 
 /// Sets the keys that variables name. Returns the secrets.
-pub fn overlay(
+pub(crate) fn overlay(
     table: &mut Table,
     variables: impl IntoIterator<Item = (String, String)>,
     errors: &mut Vec<String>,

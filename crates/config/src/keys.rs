@@ -92,7 +92,7 @@ macro_rules! section {
 pub(crate) use section;
 
 /// The type of a key.
-pub trait KeyType {
+pub(crate) trait KeyType {
     /// The value as the file has it, with what it is in other units. Empty: there is none.
     fn shown(&self, key: &str) -> String;
 

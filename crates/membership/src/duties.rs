@@ -30,7 +30,7 @@ pub fn all(catalog: &CatalogView) -> BTreeMap<ShardId, Duty> {
 }
 
 /// Whether a shard is to have no owner.
-pub fn is_offline(catalog: &CatalogView, id: ShardId) -> bool {
+pub(crate) fn is_offline(catalog: &CatalogView, id: ShardId) -> bool {
     catalog.shards.iter().any(|it| it.id == id && it.state == CatalogShardState::Offline)
 }
 
@@ -55,7 +55,7 @@ pub fn owners(catalog: &CatalogView, own: &NodeName, sights: &[ShardSight]) -> B
 
 /// The same without nodes that are gone. A node that does not live, as the catalog shows, still owns what it
 /// is seen to renew.
-pub fn living_owners(
+pub(crate) fn living_owners(
     catalog: &CatalogView,
     own: &NodeName,
     sights: &[ShardSight],
@@ -70,7 +70,7 @@ pub fn living_owners(
 
 /// Nodes whose shards have shown no sign of life for a whole shard lease: all that this node sees of theirs.
 /// Such a node serves nobody, whether its process lives or not.
-pub fn silent_nodes(
+pub(crate) fn silent_nodes(
     own: &NodeName,
     owners: &BTreeMap<ShardId, NodeName>,
     sights: &[ShardSight],

@@ -41,7 +41,7 @@ pub enum JoinError {
 
 /// Refuses an address that would lead others to another node, or nowhere. A row that a dead node left is no
 /// hindrance: its counter is watched, as that of a name.
-pub async fn check_address(
+pub(crate) async fn check_address(
     catalog: &dyn Catalog,
     node: &CatalogNode,
     known: Versions,

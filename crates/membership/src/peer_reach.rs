@@ -72,12 +72,12 @@ impl PeerReach {
     }
 
     /// Whether a node has not answered for a while.
-    pub fn is_unreached(&self, name: &NodeName) -> bool {
+    pub(crate) fn is_unreached(&self, name: &NodeName) -> bool {
         self.seen.borrow().unreached.contains(name)
     }
 
     /// Whether a node answered the last question.
-    pub fn is_answering(&self, name: &NodeName) -> bool {
+    pub(crate) fn is_answering(&self, name: &NodeName) -> bool {
         self.seen.borrow().answering.contains(name)
     }
 }

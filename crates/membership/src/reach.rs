@@ -52,7 +52,7 @@ impl Reach {
     /// lose it, or the first one to reach it, must not get the shards of all others. The shards of such a
     /// server do not move for evenness: this node may be the one that is cut off, and would give them to
     /// itself.
-    pub fn excuse(&self, cluster: &mut ClusterView) {
+    pub(crate) fn excuse(&self, cluster: &mut ClusterView) {
         let steady = |server: &str| {
             let since = self.0.get(server).and_then(|answered| answered.since);
             since.is_some_and(|since| cluster.now.since(since) >= STEADY_AFTER)

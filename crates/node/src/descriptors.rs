@@ -27,7 +27,7 @@ const PORT_MIN: usize = 8;
 
 /// How many connections each port may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConnectionCaps {
+pub(crate) struct ConnectionCaps {
     /// Of gRPC clients.
     pub grpc: usize,
     /// Of HTTP clients.
@@ -38,7 +38,7 @@ pub struct ConnectionCaps {
 
 /// How many connections the configuration sets for each port.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PortConnections {
+pub(crate) struct PortConnections {
     /// Of gRPC clients.
     pub grpc: Option<usize>,
     /// Of HTTP clients.
@@ -50,7 +50,7 @@ pub struct PortConnections {
 }
 
 /// Raises the soft limit to the hard one. Returns the limit that holds then.
-pub fn raise_limit() -> usize {
+pub(crate) fn raise_limit() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let current = match setrlimit(Resource::Nofile, raised) {

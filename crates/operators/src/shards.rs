@@ -21,7 +21,7 @@ pub fn open(config: &Config) -> Result<Vec<NumberedShard>, Vec<UnfitShard>> {
 }
 
 /// How to connect to MySQL servers.
-pub fn mysql_options(config: &Config) -> MySqlOptions {
+pub(crate) fn mysql_options(config: &Config) -> MySqlOptions {
     let password = config.mysql_password.clone();
     MySqlOptions { password, tls_ca: config.mysql_tls_ca.clone(), tls: config.mysql_tls }
 }
@@ -150,7 +150,7 @@ pub async fn migrate(
 
 /// Checks that a schema is this shard of the cluster, or none yet. One that can't be asked passes, unless it
 /// must be the shard: `is_there`.
-pub async fn check_place(
+pub(crate) async fn check_place(
     id: ShardId,
     shard: &dyn Shard,
     cluster: ClusterId,
@@ -177,7 +177,7 @@ pub async fn check_place(
 }
 
 /// The cluster of these shards. A new one, if all were asked and none has one.
-pub async fn cluster_of(shards: &[NumberedShard]) -> Result<ClusterId, Vec<UnfitShard>> {
+pub(crate) async fn cluster_of(shards: &[NumberedShard]) -> Result<ClusterId, Vec<UnfitShard>> {
     let (mut known, mut unasked) = (KnownCluster::default(), Vec::new());
     let mut unfit = Vec::new();
     for ((id, _), identity) in
@@ -206,7 +206,7 @@ fn random_cluster() -> ClusterId {
 
 /// The cluster of the first shard that was asked.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct KnownCluster(Option<(ShardId, ClusterId)>);
+pub(crate) struct KnownCluster(Option<(ShardId, ClusterId)>);
 
 impl KnownCluster {
     /// Fails if a shard is of another cluster than the first one.

@@ -36,7 +36,7 @@ static OPENED: AtomicU64 = AtomicU64::new(0);
 pub type Client = PeerServiceClient<InterceptedService<Channel, AddCredentials>>;
 
 /// One connection to each node.
-pub struct Channels {
+pub(crate) struct Channels {
     /// Opens connections.
     dial: Dial,
     /// Credentials that every call carries.
@@ -98,7 +98,7 @@ impl Channels {
     }
 
     /// The bytes on their way to the node to which most are, and how many may be.
-    pub fn used_bytes(&self) -> (usize, usize) {
+    pub(crate) fn used_bytes(&self) -> (usize, usize) {
         let links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         (links.values().map(|link| link.room.used_bytes()).max().unwrap_or(0), self.bytes)
     }

@@ -88,7 +88,7 @@ impl Credentials {
 
 /// Adds credentials to the calls of a client.
 #[derive(Debug, Clone)]
-pub struct AddCredentials(pub Credentials);
+pub(crate) struct AddCredentials(pub Credentials);
 
 impl Interceptor for AddCredentials {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
@@ -99,7 +99,7 @@ impl Interceptor for AddCredentials {
 
 /// Checks the credentials of the calls to a server. The connection of one that has them keeps its place.
 #[derive(Debug, Clone)]
-pub struct CheckCredentials {
+pub(crate) struct CheckCredentials {
     /// The cluster's.
     credentials: Credentials,
     /// When a wrong secret was logged last.

@@ -53,7 +53,7 @@ impl Room {
     }
 
     /// Bytes on their way: of enqueues or of settlements, whichever are more.
-    pub fn used_bytes(&self) -> usize {
+    pub(crate) fn used_bytes(&self) -> usize {
         self.enqueues.used().max(self.settlements.used())
     }
 

@@ -16,17 +16,17 @@ use sha2::{Digest as _, Sha256};
 use super::fields::Fields;
 
 /// How pages look. Inline styles are forbidden by the policy of each page.
-pub static STYLE: LazyLock<Asset> =
+pub(crate) static STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("app.css", "text/css; charset=utf-8", include_str!("app.css")));
 /// The script that makes open pages follow what happens. Pages can be read without it.
 pub static SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("app.js", "text/javascript; charset=utf-8", include_str!("app.js")));
 /// Without one, browsers ask for another address.
-pub static ICON: LazyLock<Asset> =
+pub(crate) static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("icon.svg", "image/svg+xml", include_str!("icon.svg")));
 
 /// A file that pages load.
-pub struct Asset {
+pub(crate) struct Asset {
     /// Of the file.
     name: &'static str,
     /// Its type.

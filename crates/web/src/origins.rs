@@ -33,13 +33,13 @@ impl Origins {
 
     /// Whether a request may make a call, as far as its origin goes. That is so for those that read too: they
     /// cost, and some are written down as a look of whoever reads the page.
-    pub fn may_call(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn may_call(&self, headers: &HeaderMap) -> bool {
         self.listed(headers).is_some() || is_of_no_other(headers)
     }
 
     /// Whether a request for a page may be served, as far as its origin goes. Links of others may lead to
     /// pages; nothing else of others may read any, or change something.
-    pub fn may_ask(&self, method: &Method, headers: &HeaderMap) -> bool {
+    pub(crate) fn may_ask(&self, method: &Method, headers: &HeaderMap) -> bool {
         match *method {
             Method::GET | Method::HEAD => !is_embedded(headers),
             _ => is_of_no_other(headers),
@@ -53,7 +53,7 @@ impl Origins {
     }
 
     /// Whether a request asks, for a page of a listed origin, if it may make a call.
-    pub fn is_preflight(&self, method: &Method, headers: &HeaderMap) -> bool {
+    pub(crate) fn is_preflight(&self, method: &Method, headers: &HeaderMap) -> bool {
         let asks = headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
         *method == Method::OPTIONS && asks && self.listed(headers).is_some()
     }
@@ -86,7 +86,7 @@ fn is_embedded(headers: &HeaderMap) -> bool {
 
 /// Whether a page of this node has sent a request. Browsers say so of everything that changes something, and
 /// nobody else sends the forms of pages.
-pub fn is_own_page(headers: &HeaderMap) -> bool {
+pub(crate) fn is_own_page(headers: &HeaderMap) -> bool {
     let mut sites = headers.get_all(SITE).into_iter();
     match (sites.next().map(HeaderValue::as_bytes), sites.next(), headers.get(ORIGIN)) {
         (Some(site), None, _) => site == b"same-origin",
@@ -111,7 +111,7 @@ pub fn foreign() -> Refusal {
 }
 
 /// The headers that tell a page of a listed origin which methods and headers it may send.
-pub fn preflight() -> HeaderMap {
+pub(crate) fn preflight() -> HeaderMap {
     HeaderMap::from_iter([
         (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST")),
         (ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(SENT)),

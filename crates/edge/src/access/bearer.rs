@@ -7,7 +7,7 @@ const SCHEME: &str = "bearer";
 
 /// Credential in the headers of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub enum PresentedCredential<'a> {
+pub(crate) enum PresentedCredential<'a> {
     /// No such header.
     Nothing,
     /// A token, or what is meant to be one.

@@ -29,7 +29,7 @@ pub const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 const OPERATOR: &str = "operator";
 
 /// Follows the tokens of a catalog.
-pub struct CatalogTokens {
+pub(crate) struct CatalogTokens {
     /// The catalog.
     catalog: Arc<dyn Catalog>,
     /// When tokens were used.
@@ -247,7 +247,7 @@ pub async fn bootstrap(
 }
 
 /// Whether a credential is a token, and which.
-pub fn token_of(credential: &Credential) -> Option<&TokenId> {
+pub(crate) fn token_of(credential: &Credential) -> Option<&TokenId> {
     match credential {
         Credential::Token { id, .. } => Some(id),
         Credential::Certificate { .. } => None,

@@ -49,7 +49,7 @@ impl Sources {
     }
 
     /// The file has these tokens from now on.
-    pub fn set_file(&self, records: Vec<Record>) {
+    pub(crate) fn set_file(&self, records: Vec<Record>) {
         let mut tokens = self.lock();
         tokens.file = records;
         self.publish(&tokens);

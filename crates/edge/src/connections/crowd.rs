@@ -61,7 +61,7 @@ impl Members {
 
 /// Connections by address.
 #[derive(Debug, Default)]
-pub struct Crowd {
+pub(crate) struct Crowd {
     /// By address.
     members: HashMap<Address, Members>,
     /// How many each address has, and which of these has shown least: the last of these makes room.

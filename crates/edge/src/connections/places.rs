@@ -244,7 +244,7 @@ impl Place {
     }
 
     /// Whether the connection is that far.
-    pub fn has_reached(&self, stage: Stage) -> bool {
+    pub(crate) fn has_reached(&self, stage: Stage) -> bool {
         self.stage.load(Ordering::Acquire) >= stage as u8
     }
 

@@ -4,13 +4,13 @@
 const PREFIX_BYTES: usize = 5;
 
 /// How many bytes the first message of a request has, with those before it. `None`: there is no message.
-pub fn framed_bytes(framed: &[u8]) -> Option<usize> {
+pub(crate) fn framed_bytes(framed: &[u8]) -> Option<usize> {
     let [_, length @ ..] = framed.first_chunk::<PREFIX_BYTES>()?;
     usize::try_from(u32::from_be_bytes(*length)).ok()?.checked_add(PREFIX_BYTES)
 }
 
 /// The first message of a request, which alone is served. `None`: it is compressed, or cut.
-pub fn first_message(framed: &[u8]) -> Option<&[u8]> {
+pub(crate) fn first_message(framed: &[u8]) -> Option<&[u8]> {
     let (prefix, rest) = framed.split_at_checked(PREFIX_BYTES)?;
     let [0, length @ ..] = prefix else { return None };
     let length = usize::try_from(u32::from_be_bytes(length.try_into().ok()?)).ok()?;

@@ -11,7 +11,7 @@ use x509_cert::{
 
 /// From when until when a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Validity {
+pub(crate) struct Validity {
     /// The first moment.
     pub begins: Timestamp,
     /// The last one.
@@ -19,7 +19,7 @@ pub struct Validity {
 }
 
 /// The validity of a certificate. `None`: it can't be read.
-pub fn validity(certificate: &CertificateDer<'_>) -> Option<Validity> {
+pub(crate) fn validity(certificate: &CertificateDer<'_>) -> Option<Validity> {
     let parsed = Certificate::from_der(certificate).ok()?;
     let time = |time: x509_cert::time::Time| {
         let micros = i64::try_from(time.to_unix_duration().as_micros()).ok()?;

@@ -7,7 +7,7 @@ use tokio_rustls::rustls::{self, Error};
 /// The client did not finish in time.
 pub const TIMEOUT: &str = "timeout";
 /// It made room for another one.
-pub const DISPLACED: &str = "displaced";
+pub(crate) const DISPLACED: &str = "displaced";
 
 /// Why a handshake failed.
 pub fn reason(error: &io::Error) -> &'static str {

@@ -63,7 +63,7 @@ pub struct Contents {
 
 impl Contents {
     /// Whether the authorities are the same.
-    pub fn has_authorities_of(&self, other: &Self) -> bool {
+    pub(crate) fn has_authorities_of(&self, other: &Self) -> bool {
         self.ca == other.ca
     }
 }
@@ -143,7 +143,7 @@ impl Files {
     }
 
     /// The same with authorities of those at the other end.
-    pub fn with_ca(self, key: &'static str, path: &Path) -> Self {
+    pub(crate) fn with_ca(self, key: &'static str, path: &Path) -> Self {
         Self { ca: Some(NamedFile { key, path: path.to_owned() }), ..self }
     }
 

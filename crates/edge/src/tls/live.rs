@@ -52,7 +52,7 @@ pub enum Look {
 }
 
 /// Ports whose certificates come from files.
-pub trait CertificateSource: Send + Sync {
+pub(crate) trait CertificateSource: Send + Sync {
     /// The ports, as metrics name them.
     fn listeners(&self) -> &'static [&'static str];
     /// Reads the files, and takes what they hold into use if it is something else, and sound.

@@ -11,7 +11,7 @@ use tokio::{
 use super::stream::Stream;
 
 /// The first bytes of each client.
-pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How long a client may take to read that this is another port.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 

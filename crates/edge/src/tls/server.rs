@@ -22,7 +22,7 @@ pub const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
 /// TLS settings of the ports for clients and operators.
-pub struct ServerTls {
+pub(crate) struct ServerTls {
     /// Of the gRPC port.
     pub grpc: Arc<ServerConfig>,
     /// Of the HTTP port.
@@ -64,7 +64,7 @@ impl ServerTls {
 ///
 /// A session is not continued on a later connection where clients show certificates: that would leave out the
 /// check whether their certificate is still valid, and has an authority that is still configured.
-pub fn server_config(
+pub(crate) fn server_config(
     files: &Files,
     parsed: &ParsedFiles,
     verifier: Option<Arc<dyn ClientCertVerifier>>,

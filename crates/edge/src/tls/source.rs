@@ -60,7 +60,7 @@ impl Source {
     /// Ends once the certificate that a connection has shown is not accepted any more: some seconds after its
     /// end, or when other authorities are in use that do not take it. `chain`: it, and those between it and
     /// its authority.
-    pub async fn until_refused(self, chain: Vec<CertificateDer<'static>>) -> &'static str {
+    pub(crate) async fn until_refused(self, chain: Vec<CertificateDer<'static>>) -> &'static str {
         let ends = chain.first().and_then(certificate::validity).map(|validity| validity.ends);
         let Self { mut authorities, .. } = self.clone();
         loop {

@@ -20,12 +20,12 @@ use super::{
 };
 
 /// 2026-09-21T14:13:20Z, in seconds.
-pub const NOW_SECONDS: u64 = 1_790_000_000;
+pub(crate) const NOW_SECONDS: u64 = 1_790_000_000;
 /// The same.
 pub const NOW: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
 
 /// Writes a certificate of a server, and names its files.
-pub fn server_files(folder: &Path, issued: &IssuedCertificate) -> ServerTlsFiles {
+pub(crate) fn server_files(folder: &Path, issued: &IssuedCertificate) -> ServerTlsFiles {
     let [cert, key] = issued.write(folder, "server");
     ServerTlsFiles { cert, key, client_ca: None, client_auth: ClientAuth::Off }
 }

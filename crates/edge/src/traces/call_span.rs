@@ -65,7 +65,7 @@ impl Outcome {
     }
 
     /// A response of gRPC says it. One that was refused has its status among its headers.
-    pub fn of_response<E>(response: &Result<Response<Body>, E>) -> Self {
+    pub(crate) fn of_response<E>(response: &Result<Response<Body>, E>) -> Self {
         match response {
             Ok(response) => Status::from_header_map(response.headers())
                 .map_or(Self::OK, |status| Self::of_status(&status)),

@@ -5,7 +5,7 @@ use http::HeaderMap;
 use opentelemetry::trace::SpanContext;
 
 /// The caller's span. `None`: the headers name none, or not in one valid header.
-pub fn of_headers(headers: &HeaderMap) -> Option<SpanContext> {
+pub(crate) fn of_headers(headers: &HeaderMap) -> Option<SpanContext> {
     let mut parents = headers.get_all(PARENT).iter();
     let (Some(parent), None) = (parents.next(), parents.next()) else { return None };
     let states: Option<Vec<&str>> = headers.get_all(STATE).iter().map(|state| state.to_str().ok()).collect();

@@ -22,7 +22,7 @@ tokio::task_local! {
 }
 
 /// Span of a call, as far as it is known while the call is served.
-pub struct Current {
+pub(crate) struct Current {
     /// Names it.
     context: SpanContext,
     /// Goes into it at its end.

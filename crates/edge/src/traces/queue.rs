@@ -45,6 +45,6 @@ impl SpanProcessor for Queue {
 }
 
 /// Counts spans that reach no collector.
-pub fn count_dropped(cause: &'static str, spans: u64) {
+pub(crate) fn count_dropped(cause: &'static str, spans: u64) {
     metrics::counter!("forebay_spans_dropped_total", "cause" => cause).increment(spans);
 }

@@ -54,12 +54,12 @@ pub async fn delete(
 }
 
 /// Whether a topic has items, dead letters included.
-pub fn has_items(topic: &v1::Topic) -> bool {
+pub(crate) fn has_items(topic: &v1::Topic) -> bool {
     topic.ready_count + topic.leased_count + topic.scheduled_count + topic.dead_count > 0
 }
 
 /// A topic, or a namespace with a topic, that has items.
-pub fn not_empty(what: &str, topic: &v1::Topic) -> Refusal {
+pub(crate) fn not_empty(what: &str, topic: &v1::Topic) -> Refusal {
     let v1::Topic { namespace, topic, ready_count, leased_count, scheduled_count, dead_count, .. } = topic;
     let whose = match what {
         "topic" => format!("topic {topic} has"),

@@ -23,7 +23,7 @@ pub enum Figure {
 }
 
 /// The greatest ones of those that were added, by each of some figures.
-pub struct Greatest(Vec<ByFigure>);
+pub(crate) struct Greatest(Vec<ByFigure>);
 
 /// The greatest ones by one figure.
 struct ByFigure {
@@ -53,7 +53,7 @@ impl Greatest {
 
     /// Topics with the greatest first figure first, and by name where these are equal. Others follow that are
     /// among the greatest by another figure alone.
-    pub fn into_topics(self) -> Vec<v1::Topic> {
+    pub(crate) fn into_topics(self) -> Vec<v1::Topic> {
         let mut named = HashSet::new();
         let ranked = self.0.into_iter().flat_map(|by_figure| by_figure.heap.into_sorted_vec());
         let is_new = |topic: &v1::Topic| named.insert((topic.namespace.clone(), topic.topic.clone()));

@@ -94,7 +94,7 @@ pub async fn get(
 }
 
 /// Adds their own settings and pauses to namespaces, and returns what is wanted of each.
-pub async fn add_wanted(
+pub(crate) async fn add_wanted(
     admin: &Admin,
     caller: &Namespace,
     namespaces: &mut [v1::Namespace],

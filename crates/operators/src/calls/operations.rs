@@ -22,11 +22,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// An answer is sent so long before the call's deadline.
 const ANSWER_TIME: Duration = Duration::from_millis(500);
 /// Bytes that an answer may take.
-pub const OPERATION_BYTES: usize = 64 << 10;
+pub(crate) const OPERATION_BYTES: usize = 64 << 10;
 /// Bytes that a list may take.
 const LIST_BYTES: usize = 2 << 20;
 /// The highest rate.
-pub const RATE_MAX: u32 = 1_000_000;
+pub(crate) const RATE_MAX: u32 = 1_000_000;
 
 /// Serves GetOperation.
 pub async fn get(

@@ -69,7 +69,11 @@ pub async fn resume(
 }
 
 /// Adds their pauses and settings to topics.
-pub async fn add_to(admin: &Admin, caller: &Namespace, topics: &mut [v1::Topic]) -> Result<(), Refusal> {
+pub(crate) async fn add_to(
+    admin: &Admin,
+    caller: &Namespace,
+    topics: &mut [v1::Topic],
+) -> Result<(), Refusal> {
     let own = topics.iter().map(|topic| TopicName::new(topic.namespace.as_str(), topic.topic.as_str()));
     let mut names: Vec<TopicName> = own.collect();
     let count = names.len();
@@ -100,7 +104,7 @@ pub fn bytes(pauses: &[v1::Pause]) -> usize {
 const PAUSE_BYTES: usize = 48;
 
 /// The pauses of a policy that are not over.
-pub fn pauses_of(policy: &Policy, of_namespace: bool, now: Timestamp) -> Vec<v1::Pause> {
+pub(crate) fn pauses_of(policy: &Policy, of_namespace: bool, now: Timestamp) -> Vec<v1::Pause> {
     let pause = |side: Side| {
         let pause = policy.pause(side).filter(|pause| !pause.is_over(now))?;
         let to = match side {

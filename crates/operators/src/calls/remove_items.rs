@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use super::{context::Admin, start_operation};
 
 /// Removal of items, as a deletion asks for it.
-pub struct Removal<'a> {
+pub(crate) struct Removal<'a> {
     /// Whose they are.
     pub namespace: &'a Namespace,
     /// Why.

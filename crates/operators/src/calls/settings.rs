@@ -14,7 +14,7 @@ const RETENTION_MAX: Duration = Duration::from_secs(3_660 * 86_400);
 /// The shortest window of dedupe keys.
 const WINDOW_MIN: Duration = Duration::from_secs(1);
 /// Bytes that settings take in an answer.
-pub const SETTINGS_BYTES: usize = 80;
+pub(crate) const SETTINGS_BYTES: usize = 80;
 
 /// The settings that a request wants for a topic.
 pub fn of_topic(limits: &Limits, given: Option<&v1::TopicSettings>) -> Result<TopicSettings, Refusal> {
@@ -80,7 +80,7 @@ fn window(node: &Settings, given: Option<&prost_types::Duration>) -> Result<Opti
 }
 
 /// Settings of a topic as answers have them.
-pub fn topic_message(settings: &TopicSettings) -> v1::TopicSettings {
+pub(crate) fn topic_message(settings: &TopicSettings) -> v1::TopicSettings {
     v1::TopicSettings {
         default_lease: settings.default_lease.map(to_duration),
         default_max_attempts: settings.default_max_attempts.unwrap_or(0),
@@ -90,7 +90,7 @@ pub fn topic_message(settings: &TopicSettings) -> v1::TopicSettings {
 }
 
 /// Settings of a namespace as answers have them.
-pub fn namespace_message(settings: &TopicSettings) -> v1::NamespaceSettings {
+pub(crate) fn namespace_message(settings: &TopicSettings) -> v1::NamespaceSettings {
     v1::NamespaceSettings {
         dedupe_window: settings.dedupe_window.map(to_duration),
         dead_letter_retention: settings.dead_letter_retention.map(to_duration),

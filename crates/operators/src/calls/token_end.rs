@@ -22,7 +22,11 @@ pub fn lifetime(request: &v1::CreateTokenRequest) -> Result<Option<Duration>, Re
 }
 
 /// When a new token ends: no later than its maker, which else would live on in it.
-pub fn of_new(caller: &Identity, lifetime: Option<Duration>, now: Timestamp) -> Result<Timestamp, Refusal> {
+pub(crate) fn of_new(
+    caller: &Identity,
+    lifetime: Option<Duration>,
+    now: Timestamp,
+) -> Result<Timestamp, Refusal> {
     let (asked, own) = (now.plus(lifetime.unwrap_or(LIFETIME_DEFAULT)), maker_ends(caller));
     match own.filter(|own| asked > *own) {
         None => Ok(asked),

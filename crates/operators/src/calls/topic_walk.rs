@@ -12,12 +12,12 @@ use crate::gather::TopicScan;
 /// Topics of one scan.
 const SCAN_TOPICS: usize = 1_000;
 /// Bytes that the topics of one scan may take.
-pub const SCAN_BYTES: usize = SCAN_TOPICS * 512;
+pub(crate) const SCAN_BYTES: usize = SCAN_TOPICS * 512;
 /// Behind every name of a topic, as no name has such a letter.
 const BEHIND_ALL: &str = "~";
 
 /// A walk.
-pub struct TopicWalk {
+pub(crate) struct TopicWalk {
     /// Where topics can be.
     scope: TopicScope,
     /// Behind which one the next scan goes on.

@@ -78,7 +78,7 @@ impl Gather {
     }
 
     /// A place for a walk through all topics.
-    pub fn admit_walk(&self, namespace: &Namespace) -> Result<Charge, Refusal> {
+    pub(crate) fn admit_walk(&self, namespace: &Namespace) -> Result<Charge, Refusal> {
         self.walks.take(namespace, 1).map_err(|_| full("calls that put topics in order by a figure"))
     }
 

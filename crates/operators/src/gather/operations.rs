@@ -65,7 +65,7 @@ impl Gather {
     }
 
     /// All shards, and first those that this node owns.
-    pub async fn all_shards(&self) -> Result<(Vec<ShardId>, Vec<ShardId>), Refusal> {
+    pub(crate) async fn all_shards(&self) -> Result<(Vec<ShardId>, Vec<ShardId>), Refusal> {
         // There is no such operation: only the shards are asked for.
         let own = self.engine.operations(None, Some(OperationId::default())).await?.shards;
         let all: Vec<ShardId> = self.incomplete(&BTreeSet::new()).into_iter().map(ShardId).collect();

@@ -36,7 +36,7 @@ const AGE: usize = 5;
 /// The first of four percentiles.
 const TOOK: usize = 12;
 /// Series of a shard: the first ones.
-pub const SHARD_SERIES: usize = 10;
+pub(crate) const SHARD_SERIES: usize = 10;
 /// Namespaces that have lines.
 const NAMESPACES_MAX: usize = 200;
 /// Topics that have lines: the busiest ones.

@@ -16,7 +16,7 @@ const ROOM: usize = 32;
 
 /// Points of `N` series, one a step, for so many steps. A step in which nobody looked has NaN.
 #[derive(Debug, Clone)]
-pub struct Ring<const N: usize> {
+pub(crate) struct Ring<const N: usize> {
     /// Seconds of a step.
     step: u64,
     /// Steps that are kept.

@@ -36,7 +36,7 @@ impl<const N: usize> Lines<N> {
 }
 
 /// Lines of many things, so many at most.
-pub struct KeyedLines<K, const N: usize> {
+pub(crate) struct KeyedLines<K, const N: usize> {
     /// By name.
     by_key: HashMap<K, Lines<N>>,
     /// At most this many are kept.

@@ -17,7 +17,7 @@ const PAUSE: u32 = 9;
 const TOPICS_MAX: usize = 50_000;
 
 /// Figures that a look saw.
-pub struct Sample {
+pub(crate) struct Sample {
     /// Topics in memory, by name.
     pub topics: Vec<TopicFigures>,
     /// Shards, as far as topics are in memory.

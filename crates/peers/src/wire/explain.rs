@@ -7,7 +7,7 @@ use forebay_types::{ItemId, Key, Seq, ShardId, Timestamp, TopicName};
 use crate::looks::topics::topic_name;
 
 /// Standing, as another node is told.
-pub fn standing_message(standing: Standing) -> peer::Standing {
+pub(crate) fn standing_message(standing: Standing) -> peer::Standing {
     let Standing { shard, ready, leased, scheduled, dead, head_unknown, handed_over, waiting, .. } = standing;
     let (lease_consumer, lease_ends_at) = standing.next_lease.unzip();
     peer::Standing {
@@ -49,7 +49,7 @@ pub fn standing(message: peer::Standing) -> Standing {
 }
 
 /// A request to another node.
-pub fn behind_request(call: &BehindCall) -> peer::CountBeforeRequest {
+pub(crate) fn behind_request(call: &BehindCall) -> peer::CountBeforeRequest {
     let BehindCall { name, id, key } = call;
     peer::CountBeforeRequest {
         name: Some(topic_name(name)),
@@ -60,7 +60,7 @@ pub fn behind_request(call: &BehindCall) -> peer::CountBeforeRequest {
 }
 
 /// A request of another node. `None`: it is not one.
-pub fn behind_call(request: peer::CountBeforeRequest) -> Option<BehindCall> {
+pub(crate) fn behind_call(request: peer::CountBeforeRequest) -> Option<BehindCall> {
     let peer::CountBeforeRequest { name, item, priority, rank } = request;
     let (name, peer::ItemId { shard, seq }) = (name?, item?);
     let id = ItemId { shard: ShardId(shard), seq: Seq(seq) };

@@ -35,7 +35,7 @@ pub fn check(deadline: Instant) -> Result<(), Refusal> {
 }
 
 /// The value of `grpc-timeout` that leaves a call this time. It has at most 8 digits.
-pub fn as_grpc(deadline: Instant) -> HeaderValue {
+pub(crate) fn as_grpc(deadline: Instant) -> HeaderValue {
     let left = deadline.saturating_duration_since(Instant::now()).min(TIMEOUT_MAX);
     let text = format!("{}u", left.as_micros());
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("0u"))

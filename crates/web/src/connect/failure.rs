@@ -56,7 +56,7 @@ impl Failure {
     }
 
     /// The body has a type that is not read.
-    pub fn media_type(message: String) -> Self {
+    pub(crate) fn media_type(message: String) -> Self {
         let http = Some(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         let hint = Some((ACCEPT_POST, "application/json, application/proto"));
         Self { http, hint, ..Self::invalid(message) }
@@ -77,7 +77,7 @@ impl Failure {
     }
 
     /// The request names a host that this node is not.
-    pub fn misdirected(message: String) -> Self {
+    pub(crate) fn misdirected(message: String) -> Self {
         let refusal = Refusal::new(Reason::NotAllowed, message);
         Self { http: Some(StatusCode::MISDIRECTED_REQUEST), ..refusal.into() }
     }

@@ -25,7 +25,7 @@ pub fn encoded(message: &DynamicMessage) -> Result<Bytes, Failure> {
 }
 
 /// The message of an answer, which is the only one there.
-pub fn unframed(mut answer: Bytes) -> Result<Bytes, Failure> {
+pub(crate) fn unframed(mut answer: Bytes) -> Result<Bytes, Failure> {
     let broken = || Failure::internal("the answer is not one message");
     let length = match answer.get(..PREFIX_BYTES) {
         Some(&[0, a, b, c, d]) => u32::from_be_bytes([a, b, c, d]),

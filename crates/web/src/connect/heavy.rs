@@ -35,7 +35,7 @@ impl Turn {
 
 /// Bounds the large translations of a node.
 #[derive(Clone)]
-pub struct Heavy(Arc<Mutex<Queue>>);
+pub(crate) struct Heavy(Arc<Mutex<Queue>>);
 
 /// Translations that wait, and the free places.
 struct Queue {

@@ -14,7 +14,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 const DEPTH_MAX: usize = 64;
 
 /// Number of values that a request may still have.
-pub struct ValueBudget(Cell<usize>);
+pub(crate) struct ValueBudget(Cell<usize>);
 
 impl ValueBudget {
     /// At most this many values.
@@ -23,7 +23,7 @@ impl ValueBudget {
     }
 
     /// There were more.
-    pub fn used_up(&self) -> bool {
+    pub(crate) fn used_up(&self) -> bool {
         self.0.get() == 0
     }
 }

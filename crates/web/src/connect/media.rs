@@ -9,7 +9,7 @@ use http::{
 use super::failure::{Failure, JSON};
 
 /// The type of protobuf.
-pub const PROTO: &str = "application/proto";
+pub(crate) const PROTO: &str = "application/proto";
 
 /// How messages are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Codec {
 
 impl Codec {
     /// By `Content-Type`. A type may have parameters; the only charset is UTF-8.
-    pub fn of_body(headers: &HeaderMap) -> Result<Self, Failure> {
+    pub(crate) fn of_body(headers: &HeaderMap) -> Result<Self, Failure> {
         let given = headers.get(CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
         let unread = || {
             let given = given.map_or_else(|| "is missing".to_owned(), |given| format!("is {given:?}"));
@@ -62,7 +62,7 @@ impl Codec {
 }
 
 /// Whether a body is compressed with gzip, by `Content-Encoding`.
-pub fn is_gzip(headers: &HeaderMap) -> Result<bool, Failure> {
+pub(crate) fn is_gzip(headers: &HeaderMap) -> Result<bool, Failure> {
     match text(headers, &CONTENT_ENCODING)? {
         None => Ok(false),
         Some(name) => named_compression(name),
@@ -70,7 +70,7 @@ pub fn is_gzip(headers: &HeaderMap) -> Result<bool, Failure> {
 }
 
 /// Whether a compression is gzip. Others than gzip and none are not supported.
-pub fn named_compression(name: &str) -> Result<bool, Failure> {
+pub(crate) fn named_compression(name: &str) -> Result<bool, Failure> {
     match name.trim() {
         "" => Ok(false),
         name if name.eq_ignore_ascii_case("identity") => Ok(false),
@@ -83,7 +83,7 @@ pub fn named_compression(name: &str) -> Result<bool, Failure> {
 }
 
 /// Whether the answer may be compressed with gzip, by `Accept-Encoding`.
-pub fn accepts_gzip(headers: &HeaderMap) -> bool {
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let mut choices = values.flat_map(|value| value.split(','));
     choices.any(|choice| {

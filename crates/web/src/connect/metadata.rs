@@ -36,7 +36,7 @@ pub fn of_request(headers: &HeaderMap) -> HeaderMap {
 
 /// The headers of an answer, by the metadata before its message and behind it. Binary values are base64 in
 /// both protocols.
-pub fn of_answer(leading: &HeaderMap, trailing: &HeaderMap) -> HeaderMap {
+pub(crate) fn of_answer(leading: &HeaderMap, trailing: &HeaderMap) -> HeaderMap {
     let mut headers = of_request(leading);
     for (name, value) in kept(trailing) {
         // A name is valid with a prefix that is.

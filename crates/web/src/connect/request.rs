@@ -31,7 +31,7 @@ const VERSION_ONE: &str = "1";
 const UNPACKED_RATIO: usize = 16;
 
 /// The head of a request, as far as the translation needs it.
-pub struct RequestHead {
+pub(crate) struct RequestHead {
     /// How the messages are written.
     pub codec: Codec,
     /// The request's is compressed.
@@ -70,7 +70,7 @@ impl RequestHead {
     }
 
     /// The translation of a message into a frame of gRPC.
-    pub fn translation(
+    pub(crate) fn translation(
         &self,
         message: Bytes,
         method: &Arc<Method>,

@@ -18,7 +18,7 @@ use super::{failure::Failure, frame, gzip, json, media::Codec, metadata, methods
 const PLAIN_BYTES_MAX: usize = 1 << 10;
 
 /// A message of the router, with what came beside it.
-pub struct RouterResponse {
+pub(crate) struct RouterResponse {
     /// The message, encoded. It carries its own charge.
     pub message: Bytes,
     /// The headers of the answer.
@@ -39,7 +39,7 @@ impl RouterResponse {
     }
 
     /// The translation of the message.
-    pub fn translation(
+    pub(crate) fn translation(
         &self,
         codec: Codec,
         method: &Arc<Method>,
@@ -77,7 +77,7 @@ impl RouterResponse {
 }
 
 /// A translated message.
-pub struct EncodedMessage {
+pub(crate) struct EncodedMessage {
     /// As it is sent.
     message: Bytes,
     /// It is compressed.

@@ -26,7 +26,7 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// A request for a page, with everything that answers it.
 #[derive(Clone)]
-pub struct PageRequest {
+pub(crate) struct PageRequest {
     /// State of the node, as pages show it.
     pub info: Arc<NodeInfo>,
     /// The visitor who asks.
@@ -53,7 +53,7 @@ impl PageRequest {
     }
 
     /// Whether the page is about all namespaces.
-    pub fn is_about_all(&self) -> bool {
+    pub(crate) fn is_about_all(&self) -> bool {
         self.namespace() == ALL_NAMESPACES
     }
 
@@ -88,7 +88,7 @@ impl PageRequest {
 
     /// Whether an open page is looked at again, of which only what changes is of use. What is written down,
     /// or does not change, is left out then.
-    pub fn is_followed(&self) -> bool {
+    pub(crate) fn is_followed(&self) -> bool {
         self.is_followed
     }
 

@@ -13,13 +13,13 @@ use tonic::body::Body;
 use tower::Service;
 
 /// Administration, for a reader.
-pub type AdminCalls = AdminServiceClient<OnBehalf>;
+pub(crate) type AdminCalls = AdminServiceClient<OnBehalf>;
 /// The queue, for a reader.
-pub type QueueCalls = QueueServiceClient<OnBehalf>;
+pub(crate) type QueueCalls = QueueServiceClient<OnBehalf>;
 
 /// Makes calls for somebody.
 #[derive(Clone)]
-pub struct OnBehalf {
+pub(crate) struct OnBehalf {
     /// The router of the gRPC port.
     calls: Calls,
     /// The connection on which the page was asked for.

@@ -16,12 +16,12 @@ const ID: &str = "id";
 /// An action on chosen rows: its name on the page with the question, and the text of its button.
 pub type Action = (&'static str, &'static str);
 /// With items that wait, or are leased.
-pub const OF_ITEMS: &[Action] = &[("cancel", "Cancel…")];
+pub(crate) const OF_ITEMS: &[Action] = &[("cancel", "Cancel…")];
 /// With dead letters.
-pub const OF_DEAD: &[Action] = &[("redrive", "Redrive…"), ("delete-dead", "Delete…")];
+pub(crate) const OF_DEAD: &[Action] = &[("redrive", "Redrive…"), ("delete-dead", "Delete…")];
 
 /// Whether whoever asks may do anything with rows of a list.
-pub fn may_choose(asked: &PageRequest, namespace: &str) -> bool {
+pub(crate) fn may_choose(asked: &PageRequest, namespace: &str) -> bool {
     asked.may(Scope::Operate, namespace)
 }
 

@@ -12,7 +12,7 @@ pub fn part(rates: &Rates) -> f64 {
 }
 
 /// Whether such a part is a trouble.
-pub fn is_much(part: f64) -> bool {
+pub(crate) fn is_much(part: f64) -> bool {
     part >= MANY
 }
 

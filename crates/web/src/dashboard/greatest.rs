@@ -11,7 +11,7 @@ use tonic::Status;
 use super::asked::PageRequest;
 
 /// Topics by each figure. With their lines they take most of the 60 KiB that a page may have.
-pub const BY_EACH: u32 = 50;
+pub(crate) const BY_EACH: u32 = 50;
 /// All figures by which topics are put in order.
 const ORDER: &str = "-oldest,-dead,-ready,-leased,-scheduled";
 

@@ -19,7 +19,7 @@ const OLD_MAX: Duration = Duration::from_secs(30);
 const LATELY: Duration = Duration::from_secs(10);
 
 /// Something that is read at most so often, however many readers there are.
-pub struct ReadCache<T>(Mutex<State<T>>);
+pub(crate) struct ReadCache<T>(Mutex<State<T>>);
 
 /// How it stands.
 struct State<T> {

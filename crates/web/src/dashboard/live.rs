@@ -65,7 +65,12 @@ impl Live {
     }
 
     /// A cell whose class changes with its text.
-    pub fn word_cell(&mut self, id: impl Into<String>, class: &'static str, text: impl ToString) -> Markup {
+    pub(crate) fn word_cell(
+        &mut self,
+        id: impl Into<String>,
+        class: &'static str,
+        text: impl ToString,
+    ) -> Markup {
         let (id, text) = (id.into(), shown(text));
         let markup = html! { td id=(id) class=(class) { (text) } };
         self.classes.insert(id.clone(), class);

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::{act, asked::PageRequest, links::link};
 
 /// The field with what was done.
-pub const DONE: &str = "done";
+pub(crate) const DONE: &str = "done";
 
 /// Acts, and the text about each. Texts come from this list alone: an address that somebody else has made
 /// can't say anything of its own.

@@ -11,7 +11,7 @@ use super::{
 const WIDTH: f64 = 600.0;
 
 /// A line without axes, for a figure. The points go from the first to the last one over the whole width.
-pub fn spark(live: &mut Live, id: &str, points: &[f64]) -> Markup {
+pub(crate) fn spark(live: &mut Live, id: &str, points: &[f64]) -> Markup {
     let top = highest(&[points]);
     let line = live.line(id, "line", scaled(points, 0.0, 30.0, top));
     html! {
@@ -27,7 +27,7 @@ const ROW_HEIGHT: f64 = 24.0;
 /// A line in a row of a list, of counts of the last steps. A list has many of them, so each is as short as it
 /// can be: a point is as wide as a step and as high as a pixel, and one between two like it is left out.
 /// Fewer points than there are steps are the last ones. `id`: how the ids of its parts begin.
-pub fn row_spark(live: &mut Live, id: &str, points: &[f64]) -> Markup {
+pub(crate) fn row_spark(live: &mut Live, id: &str, points: &[f64]) -> Markup {
     let known = || points.iter().copied().filter(|point| point.is_finite());
     let whole = |number: f64| count(number.round() as u64);
     let (least, most) = (known().reduce(f64::min), known().reduce(f64::max));
@@ -107,7 +107,13 @@ pub fn plot(
 }
 
 /// Two series mirrored on one scale: above what comes in, below what goes out.
-pub fn mirrored(live: &mut Live, id: &str, over: &str, above: &Series<'_>, below: &Series<'_>) -> Markup {
+pub(crate) fn mirrored(
+    live: &mut Live,
+    id: &str,
+    over: &str,
+    above: &Series<'_>,
+    below: &Series<'_>,
+) -> Markup {
     let top = highest(&[above.points, below.points]);
     let scale = live.text(format!("{id}-top"), rate(top));
     html! {

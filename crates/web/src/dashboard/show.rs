@@ -5,7 +5,7 @@ use maud::Markup;
 use super::live::Live;
 
 /// A page that was made.
-pub struct RenderedPage {
+pub(crate) struct RenderedPage {
     /// Its title, without the product's name.
     pub title: String,
     /// Its content.

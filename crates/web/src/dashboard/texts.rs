@@ -37,7 +37,7 @@ pub fn rate(number: f64) -> String {
 }
 
 /// A part of a whole: `34 %`.
-pub fn percent(part: f64) -> String {
+pub(crate) fn percent(part: f64) -> String {
     match part {
         part if !part.is_finite() => "–".to_owned(),
         part if part > 0.0 && part < 0.01 => "< 1 %".to_owned(),
@@ -84,7 +84,7 @@ pub fn age(at: Option<prost_types::Timestamp>, now: Timestamp) -> String {
 }
 
 /// A time in UTC, to the second.
-pub fn utc(at: Timestamp) -> String {
+pub(crate) fn utc(at: Timestamp) -> String {
     let since = Duration::from_micros(u64::try_from(at.as_micros()).unwrap_or(0));
     // Up to the year 9999, which no time of ours is after.
     match std::time::UNIX_EPOCH.checked_add(since).filter(|_| since.as_secs() < 253_402_300_800) {
@@ -110,14 +110,14 @@ pub fn length(length: Option<prost_types::Duration>) -> String {
 }
 
 /// Bytes as text if they are UTF-8 without control characters but line breaks and tabs; or else `None`.
-pub fn as_text(bytes: &[u8]) -> Option<&str> {
+pub(crate) fn as_text(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let plain = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
     text.chars().all(plain).then_some(text)
 }
 
 /// The first line of bytes, at most so many characters of it; hexadecimal if they are no text.
-pub fn first_line(bytes: &[u8], most: usize) -> String {
+pub(crate) fn first_line(bytes: &[u8], most: usize) -> String {
     // A payload that was cut may end inside a character.
     let whole = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],

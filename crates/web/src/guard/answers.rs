@@ -17,7 +17,7 @@ pub type Answer = Box<Response>;
 
 /// The answer to people who are not known. A request with a token in the header gets the answer for programs.
 /// A form can't be sent again after the login.
-pub fn turned_away(head: &Parts, refusal: &Refusal) -> Answer {
+pub(crate) fn turned_away(head: &Parts, refusal: &Refusal) -> Answer {
     if shows_header(head) {
         return refused(refusal);
     }
@@ -36,7 +36,7 @@ pub fn turned_away(head: &Parts, refusal: &Refusal) -> Answer {
     leads_to(&link, []).into()
 }
 
-pub fn shows_header(head: &Parts) -> bool {
+pub(crate) fn shows_header(head: &Parts) -> bool {
     head.headers.contains_key(AUTHORIZATION)
 }
 
@@ -63,7 +63,7 @@ pub fn not_understood(refusal: &Refusal) -> Answer {
         .into()
 }
 
-pub fn stale_form() -> Response {
+pub(crate) fn stale_form() -> Response {
     let said = html! {
         p { "The form is of another session, or cookies are blocked. Nothing was done." }
         p { a href="./" { "Go to the first page" } ", and try again from there." }

@@ -58,14 +58,14 @@ impl<C: Clock + Clone> Attempts<C> {
     }
 
     /// A login from an address has failed. Whether it is one too many.
-    pub fn failed_too_often(&self, address: IpAddr) -> bool {
+    pub(crate) fn failed_too_often(&self, address: IpAddr) -> bool {
         let hash = self.hash.hash_one(neighbourhood(address));
         let part = usize::try_from(hash % PARTS as u64).unwrap_or(0);
         self.addresses[part].check().is_err() || self.all.check().is_err()
     }
 
     /// Somebody logs in with a token. Whether that is once too many.
-    pub fn too_often(&self, token: &TokenId) -> bool {
+    pub(crate) fn too_often(&self, token: &TokenId) -> bool {
         if self.tokens.len() > TOKENS_KEPT {
             self.tokens.retain_recent();
         }

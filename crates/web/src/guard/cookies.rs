@@ -18,7 +18,7 @@ const ID_BYTES: usize = 32;
 const LOGIN_SECONDS: u32 = 3_600;
 
 /// SHA-256 of the id of a session: what is kept of it.
-pub type SessionId = [u8; 32];
+pub(crate) type SessionId = [u8; 32];
 
 /// The names of the cookies, and the key that signs ids.
 pub struct Cookies {
@@ -42,12 +42,12 @@ impl Cookies {
     }
 
     /// Whether they are sent over TLS alone.
-    pub fn is_secure(&self) -> bool {
+    pub(crate) fn is_secure(&self) -> bool {
         self.secure
     }
 
     /// A new session: its cookie, and what is kept of it.
-    pub fn new_session(&self) -> Result<(HeaderValue, SessionId), NoRandomNumbers> {
+    pub(crate) fn new_session(&self) -> Result<(HeaderValue, SessionId), NoRandomNumbers> {
         let id = random_bytes::<ID_BYTES>()?;
         let value = URL_SAFE_NO_PAD.encode([&id[..], &self.key.sign(&[&id])].concat());
         Ok((self.cookie(&self.session, &value, None), Sha256::digest(id).into()))
@@ -64,12 +64,12 @@ impl Cookies {
     }
 
     /// Takes the session from the browser.
-    pub fn without_session(&self) -> HeaderValue {
+    pub(crate) fn without_session(&self) -> HeaderValue {
         self.cookie(&self.session, "", Some(0))
     }
 
     /// A new form of the login: its cookie, and what the form is bound to.
-    pub fn new_login(&self) -> Result<(HeaderValue, [u8; 32]), NoRandomNumbers> {
+    pub(crate) fn new_login(&self) -> Result<(HeaderValue, [u8; 32]), NoRandomNumbers> {
         let value = URL_SAFE_NO_PAD.encode(random_bytes::<ID_BYTES>()?);
         let cookie = self.cookie(&self.login, &value, Some(LOGIN_SECONDS));
         Ok((cookie, Sha256::digest(value).into()))
@@ -82,7 +82,7 @@ impl Cookies {
     }
 
     /// The browser needs its form of the login no more.
-    pub fn without_login(&self) -> HeaderValue {
+    pub(crate) fn without_login(&self) -> HeaderValue {
         self.cookie(&self.login, "", Some(0))
     }
 

@@ -15,9 +15,9 @@ use subtle::ConstantTimeEq as _;
 use crate::fields::Fields;
 
 /// Where the form of the login is sent.
-pub const LOGIN: &str = "/login";
+pub(crate) const LOGIN: &str = "/login";
 /// The field with the signature of a form.
-pub const SIGNATURE: &str = "form";
+pub(crate) const SIGNATURE: &str = "form";
 /// The field with the namespace that a page or a form is about.
 pub const NAMESPACE: &str = "ns";
 /// A larger form is none.

@@ -15,7 +15,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// An answer that ends once its rights are gone. One that is there as a whole stays as it is. `may`: whether
 /// they are still there.
-pub fn while_allowed<F>(body: Body, may: impl Fn() -> F + Send + 'static) -> Body
+pub(crate) fn while_allowed<F>(body: Body, may: impl Fn() -> F + Send + 'static) -> Body
 where
     F: Future<Output = bool> + Send + 'static,
 {

@@ -47,7 +47,7 @@ impl Visitor {
     }
 
     /// The name of the visitor, and the way out. Empty without a session.
-    pub fn session_line(&self) -> Markup {
+    pub(crate) fn session_line(&self) -> Markup {
         let (Some(who), Some(_)) = (&self.who, &self.session) else { return html! {} };
         let identity = &who.identity;
         let name = if identity.name.is_empty() { &identity.id } else { &identity.name };

@@ -18,7 +18,7 @@ use super::context::Admin;
 const STANDING_BYTES: usize = 64 << 10;
 
 /// Serves ExplainTopic.
-pub async fn serve_topic(
+pub(crate) async fn serve_topic(
     admin: &Admin,
     call: &Call,
     request: v1::ExplainTopicRequest,
@@ -55,7 +55,7 @@ async fn with_pauses(
 }
 
 /// Serves ExplainItem.
-pub async fn serve_item(
+pub(crate) async fn serve_item(
     admin: &Admin,
     call: &Call,
     request: v1::ExplainItemRequest,

@@ -105,7 +105,7 @@ fn head_outstanding(name: &str, it: &Standing) -> Option<FoundBlocker> {
 }
 
 /// Nobody asks a node that has something.
-pub fn no_consumer(at: &NodeStanding) -> Option<FoundBlocker> {
+pub(crate) fn no_consumer(at: &NodeStanding) -> Option<FoundBlocker> {
     let ready = at.ready();
     if ready == 0 || at.waiting() > 0 || at.leased() > 0 {
         return None;

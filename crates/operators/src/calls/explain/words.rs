@@ -10,7 +10,7 @@ use forebay_types::{ShardId, Timestamp};
 
 /// Something that keeps items from being delivered, or that nothing does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundBlocker {
+pub(crate) struct FoundBlocker {
     /// Kind of the finding.
     pub code: BlockerCode,
     /// The same for people.

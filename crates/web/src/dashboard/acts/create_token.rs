@@ -78,7 +78,12 @@ pub fn span(field: &str, text: &str) -> Result<Option<prost_types::Duration>, Tr
 }
 
 /// The page with the text of a token. It is kept nowhere, so that this page is the only one that has it.
-pub async fn show_secret(mut asked: PageRequest, title: &str, token: &Token, secret: &str) -> Response {
+pub(crate) async fn show_secret(
+    mut asked: PageRequest,
+    title: &str,
+    token: &Token,
+    secret: &str,
+) -> Response {
     let namespace = asked.fields.get("ns").to_owned();
     // The other fields of the form do not belong into the address of a page.
     asked.fields = Fields::read(link("", &[("ns", &namespace)]).trim_start_matches('?').as_bytes());

@@ -21,17 +21,17 @@ const ACTIONS: [(&str, OperationKind); 5] = [
 ];
 
 /// The kind of operation that an action of a page or a form begins.
-pub fn kind_of(action: &str) -> Option<OperationKind> {
+pub(crate) fn kind_of(action: &str) -> Option<OperationKind> {
     ACTIONS.iter().find(|(name, _)| *name == action).map(|(_, kind)| *kind)
 }
 
 /// The action of a form.
-pub fn action_of(kind: OperationKind) -> &'static str {
+pub(crate) fn action_of(kind: OperationKind) -> &'static str {
     ACTIONS.iter().find(|(_, of)| *of == kind).map_or("", |(name, _)| name)
 }
 
 /// Names a kind of operation in a few words.
-pub fn kind_text(kind: OperationKind) -> &'static str {
+pub(crate) fn kind_text(kind: OperationKind) -> &'static str {
     match kind {
         OperationKind::Purge => "purge",
         OperationKind::Redrive => "redrive dead letters",
@@ -64,17 +64,17 @@ pub fn noun(kind: OperationKind) -> &'static str {
 }
 
 /// Whether what it does can't be had back.
-pub fn destroys(kind: OperationKind) -> bool {
+pub(crate) fn destroys(kind: OperationKind) -> bool {
     matches!(kind, OperationKind::Purge | OperationKind::DeleteDead | OperationKind::Cancel)
 }
 
 /// How many, `≥` where not all could be counted.
-pub fn how_many(kind: OperationKind, matched: u64, exact: bool) -> String {
+pub(crate) fn how_many(kind: OperationKind, matched: u64, exact: bool) -> String {
     format!("{}{}", if exact { "" } else { "≥ " }, counted(matched, noun(kind)))
 }
 
 /// The consequence for the objects of an operation, in sentences.
-pub fn consequence(operation: &Operation, matched: u64, exact: bool) -> String {
+pub(crate) fn consequence(operation: &Operation, matched: u64, exact: bool) -> String {
     let kind = operation.kind();
     let many = how_many(kind, matched, exact);
     let is_one = matched == 1;
@@ -108,7 +108,7 @@ pub fn consequence(operation: &Operation, matched: u64, exact: bool) -> String {
 
 /// Tells how many objects a filter has chosen, and of how many; and whether these are all there are. `None`:
 /// there is no filter, or the numbers are not known.
-pub fn chosen_of(operation: &Operation) -> Option<(String, bool)> {
+pub(crate) fn chosen_of(operation: &Operation) -> Option<(String, bool)> {
     let figures = operation.figures.unwrap_or_default();
     let is_known = figures.scanned > 0 && figures.scanned >= figures.matched;
     let all = figures.matched == figures.scanned;
@@ -119,12 +119,12 @@ pub fn chosen_of(operation: &Operation) -> Option<(String, bool)> {
 
 /// Whether the topic's name has to be typed: it is about a whole topic, about many items, or about nobody
 /// knows how many.
-pub fn must_type(filter: &str, expected: Option<u64>) -> bool {
+pub(crate) fn must_type(filter: &str, expected: Option<u64>) -> bool {
     filter.trim().is_empty() || expected.is_none_or(|expected| expected > UNTYPED_MAX)
 }
 
 /// The word for a state of an operation, and its class.
-pub fn state_word(state: OperationState) -> (&'static str, &'static str) {
+pub(crate) fn state_word(state: OperationState) -> (&'static str, &'static str) {
     match state {
         OperationState::Pending => ("none", "waits for its turn"),
         OperationState::Running => ("good", "running"),

@@ -266,7 +266,7 @@ fn row(asked: &PageRequest, topic: &Topic, all: bool, live: &mut Live) -> Markup
 }
 
 /// Chips for the pauses of a topic.
-pub fn chips(pauses: &[Pause]) -> Markup {
+pub(crate) fn chips(pauses: &[Pause]) -> Markup {
     html! {
         @for pause in pauses {
             @let whole = if pause.of_namespace { "namespace " } else { "" };

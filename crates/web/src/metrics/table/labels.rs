@@ -28,40 +28,41 @@ pub const LIMITS: Values = Fixed(&[
     "audit",
 ]);
 /// Where an item may be.
-pub const ITEM_STATES: Values = Fixed(&["ready", "leased", "scheduled", "dead"]);
+pub(crate) const ITEM_STATES: Values = Fixed(&["ready", "leased", "scheduled", "dead"]);
 /// How a node may be.
-pub const NODE_STATES: Values = Fixed(&["live", "draining", "silent", "unreached"]);
+pub(crate) const NODE_STATES: Values = Fixed(&["live", "draining", "silent", "unreached"]);
 /// States of a breaker.
-pub const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
+pub(crate) const PHASES: Values = Fixed(&["open", "half-open", "closed"]);
 /// The sweeps of a shard.
-pub const SWEEPS: Values = Fixed(&["due", "expiry", "retention"]);
+pub(crate) const SWEEPS: Values = Fixed(&["due", "expiry", "retention"]);
 /// The other nodes of the cluster.
-pub const PEERS: Values = Fixed(&[]);
+pub(crate) const PEERS: Values = Fixed(&[]);
 /// Database servers, as shards name them: `host:port`, or a folder.
 pub const SERVERS: Values = Fixed(&[]);
 /// Why an item became a dead letter.
-pub const CAUSES: Values = {
+pub(crate) const CAUSES: Values = {
     let [one, two, three, four] = DeathCause::ALL;
     Fixed(&[one.as_str(), two.as_str(), three.as_str(), four.as_str()])
 };
 /// Kinds of operations.
-pub const OPERATIONS: Values =
+pub(crate) const OPERATIONS: Values =
     Fixed(&["purge", "delete-dead", "redrive", "reset-leases", "cancel", "update"]);
 /// How far an operation is.
-pub const FAR: Values = Fixed(&["pending", "running", "cancelling", "succeeded", "cancelled", "failed"]);
+pub(crate) const FAR: Values =
+    Fixed(&["pending", "running", "cancelling", "succeeded", "cancelled", "failed"]);
 /// Outcomes of an item of an operation.
-pub const OPERATION_OUTCOMES: Values = Fixed(&["changed", "skipped", "failed"]);
+pub(crate) const OPERATION_OUTCOMES: Values = Fixed(&["changed", "skipped", "failed"]);
 /// The sides of a topic.
-pub const SIDES: Values = Fixed(&["enqueue", "dequeue"]);
+pub(crate) const SIDES: Values = Fixed(&["enqueue", "dequeue"]);
 /// The ports of a node.
-pub const PORTS: Values = Fixed(&["grpc", "http", "peer"]);
+pub(crate) const PORTS: Values = Fixed(&["grpc", "http", "peer"]);
 /// The ports that clients use.
-pub const CLIENT_PORTS: Values = Fixed(&["grpc", "http"]);
+pub(crate) const CLIENT_PORTS: Values = Fixed(&["grpc", "http"]);
 /// Why credentials are not accepted.
-pub const CREDENTIALS: Values =
+pub(crate) const CREDENTIALS: Values =
     Fixed(&["none", "repeated", "malformed", "unknown", "wrong", "ended", "revoked", "limited"]);
 /// Why a TLS handshake fails.
-pub const HANDSHAKES: Values = Fixed(&[
+pub(crate) const HANDSHAKES: Values = Fixed(&[
     "not_tls",
     "closed",
     "timeout",
@@ -73,9 +74,9 @@ pub const HANDSHAKES: Values = Fixed(&[
     "other",
 ]);
 /// The calls that are passed on to the owner of a shard.
-pub const FORWARDED: Values = Fixed(&["enqueue", "ack", "nack", "extend_lease"]);
+pub(crate) const FORWARDED: Values = Fixed(&["enqueue", "ack", "nack", "extend_lease"]);
 /// Outcomes of a call that is passed on.
-pub const FORWARD_OUTCOMES: Values = Fixed(&["answered", "refused", "unreached", "lost"]);
+pub(crate) const FORWARD_OUTCOMES: Values = Fixed(&["answered", "refused", "unreached", "lost"]);
 /// Why a connection is closed.
 pub const CLOSED: Values =
     Fixed(&["handshake", "credential", "address", "port", "handshakes", "certificate", "idle", "unread"]);
@@ -84,9 +85,9 @@ pub const NAMESPACES: Values = Fixed(&[OwnMetrics::OTHERS]);
 /// Names that callers give, of topics and their namespaces. None is known from the start.
 pub const NAMES: Values = Fixed(&[]);
 /// Namespaces as grants name them.
-pub const GRANTED: Values = Fixed(&[]);
+pub(crate) const GRANTED: Values = Fixed(&[]);
 /// The uses of memory.
 pub const BUDGETS: Values =
     Fixed(&["requests", "unsent", "polls", "forwards", "enqueues", "topics", "index"]);
 /// Why spans reach no collector.
-pub const SPANS_DROPPED: Values = Fixed(&["full", "failed", "refused", "stopped"]);
+pub(crate) const SPANS_DROPPED: Values = Fixed(&["full", "failed", "refused", "stopped"]);

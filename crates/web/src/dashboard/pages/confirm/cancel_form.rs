@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::super::super::{act, asked::PageRequest, texts::counted};
 
 /// Cancels the items whose ids are among these fields.
-pub fn cancel_form(asked: &PageRequest, fields: &[(&str, &str)], back: &str) -> Markup {
+pub(crate) fn cancel_form(asked: &PageRequest, fields: &[(&str, &str)], back: &str) -> Markup {
     let items = fields.iter().filter(|(name, _)| *name == "id").count();
     let inside = html! {
         label { "Reason, for the audit log " input name="reason" maxlength="500" size="40"; }

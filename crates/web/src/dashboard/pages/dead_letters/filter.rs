@@ -8,7 +8,7 @@ use forebay_types::{
 };
 
 /// A filter that exactly the dead letters of a group pass.
-pub fn of_group(fingerprint: &str) -> String {
+pub(crate) fn of_group(fingerprint: &str) -> String {
     format!("group = {fingerprint}")
 }
 
@@ -27,13 +27,13 @@ pub fn of_items(ids: &[&str]) -> Option<String> {
 }
 
 /// The group that a filter names, if it names nothing else.
-pub fn group_of(filter: &str) -> Option<&str> {
+pub(crate) fn group_of(filter: &str) -> Option<&str> {
     let named = filter.strip_prefix("group = ")?;
     named.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(named)
 }
 
 /// Whether a group has dead letters without a reason: it has the name of their cause.
-pub fn is_cause(reason: &str) -> bool {
+pub(crate) fn is_cause(reason: &str) -> bool {
     DeathCause::ALL.iter().any(|cause| cause.as_str() == reason)
 }
 

@@ -14,6 +14,6 @@ pub fn question(asked: &PageRequest, action: &str, topic: &str, filter: &str, te
 }
 
 /// Whether payloads are shown: to those who may see them, and once for each page.
-pub fn shows_payloads(asked: &PageRequest) -> bool {
+pub(crate) fn shows_payloads(asked: &PageRequest) -> bool {
     asked.may(Scope::Inspect, asked.namespace()) && !asked.is_followed()
 }

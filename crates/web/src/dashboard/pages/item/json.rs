@@ -8,7 +8,7 @@ const BYTES_MAX: usize = 512 << 10;
 const INDENT: &str = "  ";
 
 /// A text of JSON with an element a line. `None`: it is not JSON, or would be too long.
-pub fn pretty(text: &str) -> Option<String> {
+pub(crate) fn pretty(text: &str) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::with_capacity(text.len() * 2);
     let mut level = 0_usize;

@@ -35,7 +35,7 @@ const FORMS: [(&str, Form, &str); 3] =
     [("text", Form::Text, "text"), ("json", Form::Json, "JSON"), ("hex", Form::Hex, "hex")];
 
 /// Whether whoever asks may see what items carry.
-pub fn is_shown(asked: &PageRequest) -> bool {
+pub(crate) fn is_shown(asked: &PageRequest) -> bool {
     asked.may(Scope::Inspect, asked.namespace())
 }
 

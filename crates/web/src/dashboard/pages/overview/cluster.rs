@@ -112,7 +112,7 @@ fn title(shard: &Shard) -> String {
 }
 
 /// The nodes, and this one. `nodes`: `None` if they could not be read.
-pub fn foot(status: &NodeStatus, nodes: Option<&ListNodesResponse>, live: &mut Live) -> Markup {
+pub(crate) fn foot(status: &NodeStatus, nodes: Option<&ListNodesResponse>, live: &mut Live) -> Markup {
     let uptime = span(std::time::Duration::from_secs(status.uptime_seconds));
     html! {
         footer {

@@ -4,7 +4,7 @@ use forebay_engine::{ShardState, ShardStatus};
 use forebay_proto::v1::Shard;
 
 /// A shard, and what this node's engine knows of it.
-pub struct ShardWithStatus<'a> {
+pub(crate) struct ShardWithStatus<'a> {
     /// The shard as every node knows it.
     pub shard: &'a Shard,
     /// Status from the engine. `None`: the engine has stopped, or does not know the shard yet.

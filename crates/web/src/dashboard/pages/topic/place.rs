@@ -3,7 +3,7 @@
 use super::super::super::{asked::PageRequest, links::link, trouble::Trouble};
 
 /// The parts: the field of the address, and for people.
-pub const TABS: [(&str, &str); 8] = [
+pub(crate) const TABS: [(&str, &str); 8] = [
     ("waiting", "Waiting"),
     ("leased", "Leased"),
     ("scheduled", "Scheduled"),
@@ -14,7 +14,7 @@ pub const TABS: [(&str, &str); 8] = [
     (HISTORY, "History"),
 ];
 /// The part that needs `admin`.
-pub const HISTORY: &str = "history";
+pub(crate) const HISTORY: &str = "history";
 
 /// The part that a field names; the first one if it names none.
 fn named(field: &str) -> &'static str {
