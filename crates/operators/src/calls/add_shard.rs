@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use forebay_access::Identity;
 use forebay_config::Config;
 use forebay_proto::v1::{self, ShardState};
 use forebay_types::{Refusal, ShardId};
 
-use super::context::Admin;
+use super::{context::Admin, ctx::Ctx};
 use crate::cluster::{self, Servers};
 
 /// Serves AddShard. A file would be one on this node's machine: those are added there.
 pub async fn add(
     admin: &Admin,
-    caller: &Identity,
+    ctx: &Ctx,
     request: v1::AddShardRequest,
 ) -> Result<v1::AddShardResponse, Refusal> {
     let v1::AddShardRequest { url, mut reason, dry_run } = request;
@@ -25,7 +24,7 @@ pub async fn add(
     let id: Option<ShardId> = operator.add(change).await?;
     let Some(id) = id else { return Ok(v1::AddShardResponse { shard: Some(active(0)) }) };
     if !dry_run {
-        let who = &*caller.id;
+        let who = &*ctx.caller.id;
         tracing::info!(shard.id = id.0, who, reason, "shard {id} was added");
         operator.seen(|seen| seen.shards.iter().any(|it| it.id == id)).await;
     }

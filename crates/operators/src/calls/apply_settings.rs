@@ -2,11 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_access::Identity;
-use forebay_edge::{
-    admission::Call,
-    rpc::{fields, rules::ALL_NAMESPACES},
-};
+use forebay_edge::rpc::{fields, rules::ALL_NAMESPACES};
 use forebay_proto::v1;
 use forebay_store::SettingsSnapshot;
 use forebay_types::{Reason, Refusal, TopicName, TopicSettings, cut_text};
@@ -14,6 +10,7 @@ use prost::Message as _;
 
 use super::{
     context::{Admin, REASON_BYTES},
+    ctx::Ctx,
     settings,
 };
 use crate::policies::changed_meanwhile;
@@ -32,12 +29,11 @@ type Document = BTreeMap<TopicName, TopicSettings>;
 /// Serves ApplySettings.
 pub async fn apply(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     mut request: v1::ApplySettingsRequest,
 ) -> Result<v1::ApplySettingsResponse, Refusal> {
     let namespace = admin.rules.namespace_or_all(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     cut_text(&mut request.reason, REASON_BYTES);
     let wanted = document(admin, &request)?;
     let settings = admin.policies.all_settings(&namespace)?;
@@ -62,14 +58,14 @@ pub async fn apply(
         }
         let differences: Vec<_> =
             changes.iter().map(|(name, after)| difference(name, after, &rows)).collect();
-        call.reserve_answer(differences.iter().map(v1::SettingsDifference::encoded_len).sum())?;
+        ctx.call.reserve_answer(differences.iter().map(v1::SettingsDifference::encoded_len).sum())?;
         if request.dry_run {
             return Ok(v1::ApplySettingsResponse { differences, version: found });
         }
         let count = changes.len();
-        match settings.put(caller, found, changes).await {
+        match settings.put(&ctx.caller, found, changes).await {
             Ok(version) => {
-                let (who, reason) = (&*caller.id, &request.reason);
+                let (who, reason) = (&*ctx.caller.id, &request.reason);
                 tracing::info!(
                     who,
                     reason,

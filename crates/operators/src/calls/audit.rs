@@ -3,17 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_access::{Identity, Namespaces, Scope};
-use forebay_edge::{
-    admission::Call,
-    rpc::{fields, page_token::List, rules::ALL_NAMESPACES},
-};
+use forebay_edge::rpc::{fields, page_token::List, rules::ALL_NAMESPACES};
 use forebay_engine::RETRY_AFTER;
 use forebay_proto::{time::to_timestamp, v1};
 use forebay_store::{AuditId, AuditOutcome, AuditQuery, AuditRecord, Catalog, PrincipalKind};
 use forebay_types::{Namespace, Reason, Refusal};
 use prost::Message as _;
 
-use super::context::{Admin, page_rows};
+use super::{
+    context::{Admin, page_rows},
+    ctx::Ctx,
+};
 
 /// How long the catalog may take to answer.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(5);
@@ -79,13 +79,12 @@ impl Wish {
 /// Serves the call.
 pub async fn list(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     request: v1::ListAuditRecordsRequest,
 ) -> Result<v1::ListAuditRecordsResponse, Refusal> {
     let namespace = namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
-    let wish = Wish::of(&request, caller)?;
+    ctx.call.request().count_for(&namespace)?;
+    let wish = Wish::of(&request, &ctx.caller)?;
     let time = |field, time: &Option<prost_types::Timestamp>| {
         let time = time.as_ref().map(|time| fields::timestamp(field, time)).transpose()?;
         Ok::<_, Refusal>(time.map(AuditId::first_of))
@@ -113,7 +112,7 @@ pub async fn list(
         limit: 0,
     };
     let Page { records, scanned, next } = read(&catalog, query, &wish, rows).await?;
-    call.reserve_answer(records.iter().map(v1::AuditRecord::encoded_len).sum())?;
+    ctx.call.reserve_answer(records.iter().map(v1::AuditRecord::encoded_len).sum())?;
     let next_page_token = next.map(|id| list.token(&id.0)).unwrap_or_default();
     Ok(v1::ListAuditRecordsResponse { records, next_page_token, scanned })
 }

@@ -3,20 +3,20 @@
 use std::collections::HashMap;
 
 use forebay_access::Identity;
-use forebay_edge::{
-    admission::Call,
-    rpc::{
-        fields,
-        members::Members,
-        status::{self, RefusalFields},
-    },
+use forebay_edge::rpc::{
+    fields,
+    members::Members,
+    status::{self, RefusalFields},
 };
 use forebay_engine::{ChangeCall, ChangeResult, ItemChange};
 use forebay_peers::looks::items::state_message;
 use forebay_proto::v1;
 use forebay_types::{ItemId, Reason, Refusal, cut_text};
 
-use super::context::{Admin, REASON_BYTES};
+use super::{
+    context::{Admin, REASON_BYTES},
+    ctx::Ctx,
+};
 
 /// The most items of one call.
 const ITEMS_MAX: usize = 1_000;
@@ -26,15 +26,14 @@ const ANSWER_BYTES: usize = 256;
 /// Serves the call.
 pub async fn cancel(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     mut request: v1::CancelItemsRequest,
 ) -> Result<v1::CancelItemsResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     fields::members("item_ids", request.item_ids.len(), ITEMS_MAX)?;
     cut_text(&mut request.reason, REASON_BYTES);
-    call.reserve_answers(request.item_ids.len())?;
+    ctx.call.reserve_answers(request.item_ids.len())?;
     let _look = admin.gather.admit(&namespace, request.item_ids.len() * ANSWER_BYTES)?;
     let id =
         |(index, text): (usize, &String)| text.parse::<ItemId>().map_err(|error| wrong_id(index, &error));
@@ -45,7 +44,7 @@ pub async fn cancel(
     let change = ChangeCall { namespace, items, change: ItemChange::Cancel, dry_run: request.dry_run };
     let changed = admin.gather.change_items(&change).await;
     if !request.dry_run {
-        log(caller, &change, &changed, &request.reason);
+        log(&ctx.caller, &change, &changed, &request.reason);
     }
     let by_id: HashMap<ItemId, ChangeResult> = change.items.into_iter().zip(changed).collect();
     let answers = named.iter().filter_map(|id| by_id.get(id).cloned()).collect();

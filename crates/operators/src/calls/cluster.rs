@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
+use forebay_access::Scope;
 use forebay_engine::{BreakerPhase, ShardState as EngineState, ShardStatus};
 use forebay_membership::{ClusterState, NodeState as Member, Presence, ShardHome};
 use forebay_proto::{
     time::to_timestamp,
     v1::{self, NodeState, ShardState},
 };
-use forebay_types::Timestamp;
+use forebay_types::{Refusal, Timestamp};
 use tonic::Status;
 
-use super::context::{Admin, page_rows};
+use super::{
+    context::{Admin, page_rows},
+    ctx::Ctx,
+};
 use crate::cluster::HoldUp;
 
 impl Admin {
@@ -25,19 +29,28 @@ impl Admin {
 }
 
 /// Serves ListNodes. Who does not see all learns how to reach the nodes.
-pub fn nodes(admin: &Admin, sees_all: bool, request: v1::ListNodesRequest) -> v1::ListNodesResponse {
+pub async fn nodes(
+    admin: &Admin,
+    ctx: &Ctx,
+    request: v1::ListNodesRequest,
+) -> Result<v1::ListNodesResponse, Refusal> {
     let v1::ListNodesRequest { page_size, page_token } = request;
     let cluster = admin.cluster();
     let own = |node: &Member| node.name == cluster.own;
     let nodes = cluster.nodes.iter().map(|it| node(it, own(it))).collect();
     let (nodes, next_page_token) =
         page(nodes, page_size, |node| node.name > page_token, |it| it.name.clone());
+    let sees_all = ctx.caller.may_everywhere(Scope::Observe);
     let nodes = if sees_all { nodes } else { nodes.into_iter().map(for_clients).collect() };
-    v1::ListNodesResponse { nodes, next_page_token }
+    Ok(v1::ListNodesResponse { nodes, next_page_token })
 }
 
 /// Serves ListShards.
-pub async fn shards(admin: &Admin, request: v1::ListShardsRequest) -> Result<v1::ListShardsResponse, Status> {
+pub async fn shards(
+    admin: &Admin,
+    _: &Ctx,
+    request: v1::ListShardsRequest,
+) -> Result<v1::ListShardsResponse, Status> {
     let v1::ListShardsRequest { page_size, page_token } = request;
     let after = match page_token.as_str() {
         "" => 0,

@@ -1,13 +1,16 @@
 //! ListConsumers.
 
-use forebay_edge::{admission::Call, rpc::page_token::List};
+use forebay_edge::rpc::page_token::List;
 use forebay_engine::ConsumerFigures;
 use forebay_peers::looks::consumers::name_of;
 use forebay_proto::v1;
 use forebay_types::Refusal;
 use prost::Message as _;
 
-use super::context::{Admin, page_rows};
+use super::{
+    context::{Admin, page_rows},
+    ctx::Ctx,
+};
 
 /// Bytes that the consumers of one node may take.
 const CONSUMERS_BYTES: usize = 2 << 20;
@@ -15,11 +18,11 @@ const CONSUMERS_BYTES: usize = 2 << 20;
 /// Serves ListConsumers.
 pub async fn list(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::ListConsumersRequest,
 ) -> Result<v1::ListConsumersResponse, Refusal> {
     let namespace = admin.rules.namespace_or_all(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let list = List { tokens: &admin.tokens, name: "ListConsumers", namespace: &namespace, query: "" };
     let wrong = || Refusal::field("page_token", "is not a page token of this list");
     let page_token = match list.position(&request.page_token)? {
@@ -38,6 +41,6 @@ pub async fn list(
     let _look = admin.gather.admit(&namespace, CONSUMERS_BYTES)?;
     let (mut response, through) = admin.gather.consumers(&asked).await?;
     response.next_page_token = through.map(|position| list.token(&position)).unwrap_or_default();
-    call.reserve_answer(response.encoded_len())?;
+    ctx.call.reserve_answer(response.encoded_len())?;
     Ok(response)
 }

@@ -1,11 +1,11 @@
 //! GroupDeadLetters.
 
-use forebay_edge::{admission::Call, rpc::fields};
+use forebay_edge::rpc::fields;
 use forebay_proto::v1;
 use forebay_types::Refusal;
 use prost::Message as _;
 
-use super::context::Admin;
+use super::{context::Admin, ctx::Ctx};
 
 /// Dead letters of one shard that are looked at, if the request does not say, and at most.
 const WINDOW: u32 = 10_000;
@@ -15,11 +15,11 @@ const GROUPS_BYTES: usize = 2 << 20;
 /// Serves GroupDeadLetters.
 pub async fn group(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::GroupDeadLettersRequest,
 ) -> Result<v1::GroupDeadLettersResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     if !request.topic.is_empty() {
         fields::topic(&admin.rules.limits, "topic", &request.topic)?;
     }
@@ -30,6 +30,6 @@ pub async fn group(
     };
     let _look = admin.gather.admit(&namespace, GROUPS_BYTES)?;
     let found = admin.gather.dead_groups(&asked).await?;
-    call.reserve_answer(found.groups.iter().map(v1::DeadLetterGroup::encoded_len).sum())?;
+    ctx.call.reserve_answer(found.groups.iter().map(v1::DeadLetterGroup::encoded_len).sum())?;
     Ok(found)
 }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use forebay_access::Identity;
-use forebay_edge::admission::Call;
 use forebay_engine::TopicScope;
 use forebay_peers::looks::topics::add_counts;
 use forebay_proto::v1;
@@ -11,6 +9,7 @@ use forebay_types::{Namespace, Reason, Refusal, cut_text};
 
 use super::{
     context::{Admin, REASON_BYTES},
+    ctx::Ctx,
     delete_topic::{has_items, not_asked, not_empty},
     namespaces,
     remove_items::Removal,
@@ -27,16 +26,15 @@ const WITH_ITEMS_MAX: usize = 100;
 /// takes the next ones. Settings, pauses and counts go with the last call.
 pub async fn delete(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     mut request: v1::DeleteNamespaceRequest,
 ) -> Result<v1::DeleteNamespaceResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     cut_text(&mut request.reason, REASON_BYTES);
     let book = &admin.policies;
     let NamespaceFindings { topics, with_items, counts, mut goes_on } =
-        look(admin, call, &namespace, request.force).await?;
+        look(admin, ctx, &namespace, request.force).await?;
     let mut found = v1::Namespace {
         namespace: namespace.to_string(),
         topic_count: topics,
@@ -50,13 +48,13 @@ pub async fn delete(
         let removal =
             Removal { namespace: &namespace, reason: &request.reason, request_id: &request.request_id };
         for topic in &with_items {
-            match removal.begin(admin, call, caller, topic).await {
+            match removal.begin(admin, ctx, topic).await {
                 Ok(id) => operation_ids.push(id),
                 // No more may be under way now.
                 Err(_) if !operation_ids.is_empty() => goes_on = true,
                 Err(refusal) => return Err(refusal),
             }
-            if goes_on && tokio::time::Instant::now() >= call.deadline() {
+            if goes_on && tokio::time::Instant::now() >= ctx.call.deadline() {
                 break;
             }
         }
@@ -68,7 +66,7 @@ pub async fn delete(
         false => Vec::new(),
     };
     if had_any {
-        let (namespace, who, reason) = (&*namespace, &*caller.id, &request.reason);
+        let (namespace, who, reason) = (&*namespace, &*ctx.caller.id, &request.reason);
         tracing::info!(namespace, who, reason, "settings and pauses of a namespace were removed");
     }
     // Whoever has lost the answer repeats the call, which finds nothing.
@@ -91,7 +89,7 @@ struct NamespaceFindings {
 /// Looks at its topics until one has an item, or with `force` as many as a call takes.
 async fn look(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     namespace: &Namespace,
     force: bool,
 ) -> Result<NamespaceFindings, Refusal> {
@@ -115,7 +113,7 @@ async fn look(
             with_items.push(topic.topic);
         }
         topics += 1;
-        if tokio::time::Instant::now() >= call.deadline() {
+        if tokio::time::Instant::now() >= ctx.call.deadline() {
             let message = format!("{topics} topics were looked at, and there are more");
             return Err(Refusal::new(Reason::DeadlineExceeded, message));
         }

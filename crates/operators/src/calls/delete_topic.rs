@@ -1,13 +1,13 @@
 //! DeleteTopic.
 
-use forebay_access::Identity;
-use forebay_edge::{admission::Call, rpc::fields};
+use forebay_edge::{audit::AuditNote, rpc::fields};
 use forebay_engine::RETRY_AFTER;
 use forebay_proto::v1;
 use forebay_types::{Reason, Refusal, TopicName, cut_text};
 
 use super::{
     context::{Admin, REASON_BYTES},
+    ctx::Ctx,
     remove_items::Removal,
     topics,
 };
@@ -15,12 +15,11 @@ use super::{
 /// Serves DeleteTopic. Between the look and the removal items may come: they stay, and have no settings.
 pub async fn delete(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     mut request: v1::DeleteTopicRequest,
 ) -> Result<v1::DeleteTopicResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
     cut_text(&mut request.reason, REASON_BYTES);
     let name = TopicName { namespace, topic };
@@ -38,18 +37,20 @@ pub async fn delete(
     let mut operation_id = String::new();
     if has_items && !request.dry_run {
         let removal = Removal { namespace: &name.namespace, reason: &request.reason, request_id: "" };
-        operation_id = removal.begin(admin, call, caller, &name.topic).await?;
+        operation_id = removal.begin(admin, ctx, &name.topic).await?;
     }
     let had_any = match request.dry_run {
         true => false,
         false => book.remove(&name.namespace, Some(&name.topic)).await?,
     };
     if had_any {
-        let (namespace, topic, who, reason) = (&*name.namespace, &*name.topic, &*caller.id, &request.reason);
+        let (namespace, topic, who, reason) =
+            (&*name.namespace, &*name.topic, &*ctx.caller.id, &request.reason);
         tracing::info!(namespace, topic, who, reason, "settings and pauses of a topic were removed");
     }
     // Whoever has lost the answer repeats the call, which finds nothing.
     let topic = (is_there || had_any).then_some(topic);
+    ctx.note(AuditNote { operation_id: operation_id.clone(), ..AuditNote::default() });
     Ok(v1::DeleteTopicResponse { topic, operation_id })
 }
 

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use forebay_access::Identity;
 use forebay_config::Config;
 use forebay_proto::v1;
 use forebay_types::Refusal;
 
-use super::{cluster::node, context::Admin};
+use super::{cluster::node, context::Admin, ctx::Ctx};
 use crate::cluster;
 
 /// Serves DrainNode.
 pub async fn drain(
     admin: &Admin,
-    caller: &Identity,
+    ctx: &Ctx,
     request: v1::DrainNodeRequest,
 ) -> Result<v1::DrainNodeResponse, Refusal> {
     let v1::DrainNodeRequest { node: name, undo, mut reason, dry_run } = request;
@@ -23,7 +22,7 @@ pub async fn drain(
         |config: Arc<Config>| async move { cluster::drain_node(&config, &of, draining, dry_run).await };
     operator.change(change).await?;
     if !dry_run {
-        let who = &*caller.id;
+        let who = &*ctx.caller.id;
         tracing::info!(node = name, draining, who, reason, "whether node {name} drains was changed");
         operator.seen(|seen| seen.nodes.iter().any(|it| it.name == name && it.draining == draining)).await;
     }

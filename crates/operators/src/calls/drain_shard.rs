@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use forebay_access::Identity;
 use forebay_config::Config;
 use forebay_proto::v1;
 use forebay_types::{Refusal, ShardId};
 
-use super::context::Admin;
+use super::{context::Admin, ctx::Ctx};
 use crate::cluster;
 
 /// Serves DrainShard.
 pub async fn drain(
     admin: &Admin,
-    caller: &Identity,
+    ctx: &Ctx,
     request: v1::DrainShardRequest,
 ) -> Result<v1::DrainShardResponse, Refusal> {
     let v1::DrainShardRequest { shard_id, undo, mut reason, dry_run } = request;
@@ -24,7 +23,7 @@ pub async fn drain(
     operator.change(change).await?;
     let id = ShardId(shard_id);
     if !dry_run {
-        let who = &*caller.id;
+        let who = &*ctx.caller.id;
         tracing::info!(shard.id = shard_id, draining, who, reason, "the state of shard {id} was changed");
         let state = if draining { "draining" } else { "active" };
         operator.seen(|seen| seen.shards.iter().any(|it| it.id == id && it.state == state)).await;

@@ -1,6 +1,6 @@
 //! ExportSettings.
 
-use forebay_edge::{admission::Call, rpc::page_token::List};
+use forebay_edge::rpc::page_token::List;
 use forebay_proto::v1;
 use forebay_store::SettingsSnapshot;
 use forebay_types::{Refusal, SettingsRow};
@@ -8,17 +8,18 @@ use prost::Message as _;
 
 use super::{
     context::{Admin, page_rows},
+    ctx::Ctx,
     settings,
 };
 
 /// Serves ExportSettings.
 pub async fn export(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::ExportSettingsRequest,
 ) -> Result<v1::ExportSettingsResponse, Refusal> {
     let namespace = admin.rules.namespace_or_all(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let list = List { tokens: &admin.tokens, name: "ExportSettings", namespace: &namespace, query: "" };
     let behind = list.position(&request.page_token)?;
     let SettingsSnapshot { mut rows, version } = admin.policies.all_settings(&namespace)?.read().await?;
@@ -29,7 +30,7 @@ pub async fn export(
     let next = rows.get(limit).and_then(|_| rows.get(limit - 1)).map(position);
     rows.truncate(limit);
     let entries: Vec<v1::SettingsEntry> = rows.iter().map(entry).collect();
-    call.reserve_answer(entries.iter().map(v1::SettingsEntry::encoded_len).sum())?;
+    ctx.call.reserve_answer(entries.iter().map(v1::SettingsEntry::encoded_len).sum())?;
     Ok(v1::ExportSettingsResponse {
         entries,
         next_page_token: next.map(|position| list.token(&position)).unwrap_or_default(),

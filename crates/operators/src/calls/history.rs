@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use forebay_edge::{
-    admission::Call,
-    rpc::{fields, rules::ALL_NAMESPACES},
-};
+use forebay_edge::rpc::{fields, rules::ALL_NAMESPACES};
 use forebay_peers::history::{STEPS, TOPIC_STEPS};
 use forebay_proto::{peer, v1};
 use forebay_types::Refusal;
 use prost::Message as _;
 
-use super::context::Admin;
+use super::{context::Admin, ctx::Ctx};
 
 /// How far back, if the request does not say.
 const RANGE: Duration = Duration::from_secs(15 * 60);
@@ -27,11 +24,11 @@ const SERIES_MAX: usize = 32;
 /// Serves GetHistory.
 pub async fn get(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::GetHistoryRequest,
 ) -> Result<v1::GetHistoryResponse, Refusal> {
     let namespace = admin.rules.namespace_or_all(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     if !request.topic.is_empty() {
         fields::topic(&admin.rules.limits, "topic", &request.topic)?;
         if &*namespace == ALL_NAMESPACES {
@@ -63,7 +60,7 @@ pub async fn get(
     };
     let _look = admin.gather.admit(&namespace, LINES_BYTES)?;
     let response = admin.gather.history(&asked, &request.series).await?;
-    call.reserve_answer(response.encoded_len())?;
+    ctx.call.reserve_answer(response.encoded_len())?;
     Ok(response)
 }
 

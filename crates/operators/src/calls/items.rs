@@ -1,17 +1,17 @@
 //! ListItems and GetItem.
 
 use forebay_access::{Identity, Scope};
-use forebay_edge::{
-    admission::Call,
-    rpc::{fields, page_token::List},
-};
+use forebay_edge::rpc::{fields, page_token::List};
 use forebay_engine::{ItemsCall, RETRY_AFTER, list_fields};
 use forebay_peers::looks::items::{bytes_of, position_of, state};
 use forebay_proto::v1;
 use forebay_types::{ItemId, Namespace, Reason, Refusal, TopicName, filter::Filter};
 use prost::Message as _;
 
-use super::context::{Admin, page_rows};
+use super::{
+    context::{Admin, page_rows},
+    ctx::Ctx,
+};
 use crate::gather::ItemScan;
 
 /// The most bytes of a payload that are shown.
@@ -35,18 +35,17 @@ struct DetailLevel {
 /// Serves ListItems.
 pub async fn list(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     request: v1::ListItemsRequest,
 ) -> Result<v1::ListItemsResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
     let wanted = v1::ItemState::try_from(request.state).ok().and_then(state);
     let state = wanted
         .ok_or_else(|| Refusal::field("state", "must be ITEM_STATE_READY, _LEASED, _SCHEDULED or _DEAD"))?;
     let asked_for = shown(request.view, request.max_payload_bytes)?;
-    let shown = asked_for.to(caller, &namespace);
+    let shown = asked_for.to(&ctx.caller, &namespace);
     let limit = page_rows(request.page_size);
     Filter::parse(&request.filter, list_fields(state))?;
     let query = format!("{}\0{}\0{}", request.state, request.topic, request.filter);
@@ -64,7 +63,7 @@ pub async fn list(
     if !asked_for.all {
         items.iter_mut().for_each(|item| item.last_failures.clear());
     }
-    call.reserve_answer(items.iter().map(v1::Item::encoded_len).sum())?;
+    ctx.call.reserve_answer(items.iter().map(v1::Item::encoded_len).sum())?;
     Ok(v1::ListItemsResponse {
         unreadable: items.iter().filter(|item| !item.unreadable.is_empty()).count() as u64,
         items,
@@ -77,20 +76,19 @@ pub async fn list(
 /// Serves GetItem.
 pub async fn get(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     request: v1::GetItemRequest,
 ) -> Result<v1::GetItemResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let id: ItemId =
         request.item_id.parse().map_err(|error| Refusal::field("item_id", format!("{error}")))?;
-    let shown = shown(request.view, request.max_payload_bytes)?.to(caller, &namespace);
+    let shown = shown(request.view, request.max_payload_bytes)?.to(&ctx.caller, &namespace);
     let _look = admin.gather.admit(&namespace, shown.payload_max + ITEM_BYTES)?;
     match admin.gather.item(&namespace, id, shown.payload_max).await? {
         Some(Some(mut item)) => {
             shown.cut(&mut item);
-            call.reserve_answer(item.encoded_len())?;
+            ctx.call.reserve_answer(item.encoded_len())?;
             Ok(v1::GetItemResponse { item: Some(item) })
         }
         // A shard that nobody knows has no items.

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use forebay_access::Identity;
 use forebay_config::Config;
 use forebay_proto::v1;
 use forebay_types::{Refusal, ShardId};
 
-use super::context::Admin;
+use super::{context::Admin, ctx::Ctx};
 use crate::cluster::{self, OperateError};
 
 /// Serves MoveShard.
 pub async fn move_to(
     admin: &Admin,
-    caller: &Identity,
+    ctx: &Ctx,
     request: v1::MoveShardRequest,
 ) -> Result<v1::MoveShardResponse, Refusal> {
     let v1::MoveShardRequest { shard_id, node, mut reason, dry_run } = request;
@@ -30,7 +29,7 @@ pub async fn move_to(
     let home = operator.change(change).await?;
     let id = ShardId(shard_id);
     if let Some(home) = home.filter(|_| !dry_run) {
-        let who = &*caller.id;
+        let who = &*ctx.caller.id;
         tracing::info!(shard.id = shard_id, pins, %home, who, reason, "the pin of shard {id} was changed");
         let is_seen = |it: &forebay_membership::ShardHome| {
             it.id == id && it.pinned == pins && (!pins || it.home.as_ref() == Some(&home))

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_edge::{
-    admission::Call,
-    rpc::{page_token::List, rules::ALL_NAMESPACES},
-};
+use forebay_edge::rpc::{page_token::List, rules::ALL_NAMESPACES};
 use forebay_engine::{DesiredSettings, RETRY_AFTER, TopicScope};
 use forebay_peers::looks::topics::{FLOW_BYTES, add_counts, add_rates};
 use forebay_proto::{time::earlier, v1};
@@ -14,6 +11,7 @@ use tokio::time::Instant;
 
 use super::{
     context::{Admin, page_rows},
+    ctx::Ctx,
     pauses,
     settings::{self, SETTINGS_BYTES},
     topic_walk::{SCAN_BYTES, TopicWalk},
@@ -29,7 +27,7 @@ const NAMESPACE_BYTES: usize = 96 + FLOW_BYTES + SETTINGS_BYTES;
 /// Serves ListNamespaces.
 pub async fn list(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::ListNamespacesRequest,
 ) -> Result<v1::ListNamespacesResponse, Refusal> {
     let list = List { tokens: &admin.tokens, name: "ListNamespaces", namespace: ALL_NAMESPACES, query: "" };
@@ -43,12 +41,12 @@ pub async fn list(
     let named = admin.gather.policy_namespaces(all.clone(), (&*from).into(), size).await?;
     let scope = TopicScope { namespace: None, prefix: String::new() };
     let walk = TopicWalk::of_namespaces(scope, after.as_deref().map(TopicWalk::behind));
-    let mut page = Page { admin, walk, until: deadline(call), rows: Vec::new() };
+    let mut page = Page { admin, walk, until: deadline(ctx), rows: Vec::new() };
     let goes_on = page.fill(size, named).await?;
     let Page { walk, rows: mut namespaces, .. } = page;
     add_wanted(admin, &all, &mut namespaces).await?;
     let last = namespaces.last().filter(|_| goes_on).map(|last| last.namespace.clone());
-    call.reserve_answer(namespaces.iter().map(bytes).sum())?;
+    ctx.call.reserve_answer(namespaces.iter().map(bytes).sum())?;
     Ok(v1::ListNamespacesResponse {
         namespaces,
         next_page_token: last.map(|last| list.token(last.as_bytes())).unwrap_or_default(),
@@ -61,15 +59,15 @@ pub async fn list(
 /// Serves GetNamespace.
 pub async fn get(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::GetNamespaceRequest,
 ) -> Result<v1::GetNamespaceResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let _look = admin.gather.admit(&namespace, SCAN_BYTES)?;
     let scope = TopicScope { namespace: Some(namespace.clone()), prefix: String::new() };
     let walk = TopicWalk::of_namespaces(scope, None);
-    let mut page = Page { admin, walk, until: deadline(call), rows: Vec::new() };
+    let mut page = Page { admin, walk, until: deadline(ctx), rows: Vec::new() };
     let mut found = page.sum(&namespace).await?.figures;
     let incomplete_shards: Vec<u32> = page.walk.incomplete.into_iter().collect();
     let uncounted_shards: Vec<u32> = page.walk.uncounted.into_iter().collect();
@@ -122,8 +120,8 @@ pub fn not_found(namespace: &str) -> Refusal {
     Refusal::new(Reason::NamespaceNotFound, message)
 }
 
-fn deadline(call: &Call) -> Instant {
-    call.deadline().min(Instant::now() + PAGE_TIME_MAX)
+fn deadline(ctx: &Ctx) -> Instant {
+    ctx.call.deadline().min(Instant::now() + PAGE_TIME_MAX)
 }
 
 fn bytes(namespace: &v1::Namespace) -> usize {

@@ -2,17 +2,17 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use forebay_edge::{
-    admission::Call,
-    rpc::{fields, page_token::List},
-};
+use forebay_edge::rpc::{fields, page_token::List};
 use forebay_engine::RETRY_AFTER;
 use forebay_proto::v1::{self, OperationState};
 use forebay_store::{OperationChange, OperationId, OperationOrder};
 use forebay_types::{Namespace, Reason, Refusal, ShardId};
 use prost::Message as _;
 
-use super::context::{Admin, page_rows};
+use super::{
+    context::{Admin, page_rows},
+    ctx::Ctx,
+};
 use crate::gather::{LookExtent, OperationView};
 
 /// The longest wait for another version.
@@ -31,22 +31,22 @@ pub(crate) const RATE_MAX: u32 = 1_000_000;
 /// Serves GetOperation.
 pub async fn get(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::GetOperationRequest,
 ) -> Result<v1::GetOperationResponse, Refusal> {
-    let (namespace, id) = named(admin, call, &request.namespace, &request.operation_id)?;
+    let (namespace, id) = named(admin, ctx, &request.namespace, &request.operation_id)?;
     let wait = match &request.wait {
         Some(wait) => fields::duration("wait", wait)?.min(WAIT_MAX),
         None => Duration::ZERO,
     };
-    let wait = if wait.is_zero() || call.park() { wait } else { Duration::ZERO };
-    let until = tokio::time::Instant::now() + wait.min(call.left().saturating_sub(ANSWER_TIME));
+    let wait = if wait.is_zero() || ctx.call.park() { wait } else { Duration::ZERO };
+    let until = tokio::time::Instant::now() + wait.min(ctx.call.left().saturating_sub(ANSWER_TIME));
     loop {
         let (view, all, shards) = look(admin, &namespace, id).await?;
         let asked = LookExtent { all: &all, looked_at: &shards, now: admin.clock.wall() };
         let operation = view.message(asked, true);
         if operation.version != request.version || tokio::time::Instant::now() >= until {
-            call.reserve_answer(operation.encoded_len())?;
+            ctx.call.reserve_answer(operation.encoded_len())?;
             let incomplete_shards = view.spec.shards.iter().map(|id| id.0).filter(|id| !shards.contains(id));
             return Ok(v1::GetOperationResponse {
                 incomplete_shards: incomplete_shards.collect(),
@@ -60,11 +60,11 @@ pub async fn get(
 /// Serves ListOperations.
 pub async fn list(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::ListOperationsRequest,
 ) -> Result<v1::ListOperationsResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let _look = admin.gather.admit(&namespace, LIST_BYTES)?;
     let list =
         List { tokens: &admin.tokens, name: "ListOperations", namespace: &request.namespace, query: "" };
@@ -80,7 +80,7 @@ pub async fn list(
     views.truncate(limit);
     let asked = LookExtent { all: &all, looked_at: &shards, now: admin.clock.wall() };
     let operations: Vec<v1::Operation> = views.iter().map(|view| view.message(asked, false)).collect();
-    call.reserve_answer(operations.iter().map(v1::Operation::encoded_len).sum())?;
+    ctx.call.reserve_answer(operations.iter().map(v1::Operation::encoded_len).sum())?;
     Ok(v1::ListOperationsResponse {
         operations,
         next_page_token: next.map(|position| list.token(&position)).unwrap_or_default(),
@@ -97,31 +97,31 @@ fn position(view: &OperationView) -> Vec<u8> {
 /// Serves CancelOperation.
 pub async fn cancel(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::CancelOperationRequest,
 ) -> Result<v1::CancelOperationResponse, Refusal> {
-    let (namespace, id) = named(admin, call, &request.namespace, &request.operation_id)?;
-    let operation = change(admin, call, &namespace, id, OperationChange::Cancel).await?;
+    let (namespace, id) = named(admin, ctx, &request.namespace, &request.operation_id)?;
+    let operation = change(admin, ctx, &namespace, id, OperationChange::Cancel).await?;
     Ok(v1::CancelOperationResponse { operation: Some(operation) })
 }
 
 /// Serves SetOperationRate.
 pub async fn set_rate(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::SetOperationRateRequest,
 ) -> Result<v1::SetOperationRateResponse, Refusal> {
-    let (namespace, id) = named(admin, call, &request.namespace, &request.operation_id)?;
+    let (namespace, id) = named(admin, ctx, &request.namespace, &request.operation_id)?;
     let rate = request.rate_per_second;
     fields::within("rate_per_second", rate as usize, 1, RATE_MAX as usize)?;
-    let operation = change(admin, call, &namespace, id, OperationChange::Rate(rate)).await?;
+    let operation = change(admin, ctx, &namespace, id, OperationChange::Rate(rate)).await?;
     Ok(v1::SetOperationRateResponse { operation: Some(operation) })
 }
 
 /// The operation that a call names.
-fn named(admin: &Admin, call: &Call, namespace: &str, id: &str) -> Result<(Namespace, OperationId), Refusal> {
+fn named(admin: &Admin, ctx: &Ctx, namespace: &str, id: &str) -> Result<(Namespace, OperationId), Refusal> {
     let namespace = admin.rules.namespace(namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let id = id.parse().map_err(|error| Refusal::field("operation_id", format!("{error}")))?;
     Ok((namespace, id))
 }
@@ -151,7 +151,7 @@ pub async fn look(
 /// Changes an operation in its home shard, and tells the others.
 async fn change(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     namespace: &Namespace,
     id: OperationId,
     change: OperationChange,
@@ -180,7 +180,7 @@ async fn change(
     }
     let asked = LookExtent { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
     let operation = view.message(asked, true);
-    call.reserve_answer(operation.encoded_len())?;
+    ctx.call.reserve_answer(operation.encoded_len())?;
     Ok(operation)
 }
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_access::Identity;
-use forebay_edge::{admission::Call, audit::principal_name, rpc::fields};
+use forebay_edge::{audit::principal_name, rpc::fields};
 use forebay_engine::DesiredSettings;
 use forebay_proto::{time::to_timestamp, v1};
 use forebay_types::{
@@ -13,6 +12,7 @@ use forebay_types::{
 
 use super::{
     context::{Admin, REASON_BYTES},
+    ctx::Ctx,
     settings,
 };
 
@@ -22,11 +22,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 /// Serves PauseTopic.
 pub async fn pause(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     mut request: v1::PauseTopicRequest,
 ) -> Result<v1::PauseTopicResponse, Refusal> {
-    let name = name(admin, call, &request.namespace, &request.topic)?;
+    let name = name(admin, ctx, &request.namespace, &request.topic)?;
     let sides = sides(&request.sides)?;
     cut_text(&mut request.note, NOTE_BYTES_MAX);
     let since = admin.clock.wall();
@@ -34,7 +33,7 @@ pub async fn pause(
     if until.is_some_and(|until| until <= since || until > since.plus(PAUSE_MAX)) {
         return Err(Refusal::field("until", "must be in the future, and at most 366 days from now"));
     }
-    let who = principal_name(caller);
+    let who = principal_name(&ctx.caller);
     let by = who[..who.floor_char_boundary(PAUSED_BY_BYTES_MAX)].to_owned();
     let pause = Pause { by, since, until, note: request.note };
     let wish = |policy: &mut Policy| {
@@ -45,24 +44,24 @@ pub async fn pause(
             *found = Some(Pause { since, ..pause.clone() });
         }
     };
-    let policy = admin.policies.change(caller, &name, request.dry_run, wish).await?;
+    let policy = admin.policies.change(&ctx.caller, &name, request.dry_run, wish).await?;
     Ok(v1::PauseTopicResponse { pauses: pauses_of(&policy, name.topic.is_empty(), since) })
 }
 
 /// Serves ResumeTopic.
 pub async fn resume(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     mut request: v1::ResumeTopicRequest,
 ) -> Result<v1::ResumeTopicResponse, Refusal> {
-    let name = name(admin, call, &request.namespace, &request.topic)?;
+    let name = name(admin, ctx, &request.namespace, &request.topic)?;
     let sides = sides(&request.sides)?;
     cut_text(&mut request.reason, REASON_BYTES);
     let wish = |policy: &mut Policy| sides.iter().for_each(|side| *policy.pause_mut(*side) = None);
-    let policy = admin.policies.change(caller, &name, request.dry_run, wish).await?;
+    let policy = admin.policies.change(&ctx.caller, &name, request.dry_run, wish).await?;
     if !request.dry_run && !request.reason.is_empty() {
-        let (namespace, topic, who, reason) = (&*name.namespace, &*name.topic, &*caller.id, &request.reason);
+        let (namespace, topic, who, reason) =
+            (&*name.namespace, &*name.topic, &*ctx.caller.id, &request.reason);
         tracing::info!(namespace, topic, who, reason, "pauses were ended");
     }
     Ok(v1::ResumeTopicResponse { pauses: pauses_of(&policy, name.topic.is_empty(), admin.clock.wall()) })
@@ -124,9 +123,9 @@ pub(crate) fn pauses_of(policy: &Policy, of_namespace: bool, now: Timestamp) -> 
 }
 
 /// The topic, or the namespace if the topic is empty.
-fn name(admin: &Admin, call: &Call, namespace: &str, topic: &str) -> Result<TopicName, Refusal> {
+fn name(admin: &Admin, ctx: &Ctx, namespace: &str, topic: &str) -> Result<TopicName, Refusal> {
     let namespace = admin.rules.namespace(namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let topic: Topic = match topic {
         "" => "".into(),
         topic => fields::topic(&admin.rules.limits, "topic", topic)?,

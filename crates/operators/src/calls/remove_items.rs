@@ -1,13 +1,12 @@
 //! Items go with the topic that is deleted: an operation removes them, and goes on by itself.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use forebay_access::Identity;
-use forebay_edge::{admission::Call, rpc::fields};
+use forebay_edge::rpc::fields;
 use forebay_proto::v1;
 use forebay_types::{Namespace, Refusal};
 use sha2::{Digest as _, Sha256};
 
-use super::{context::Admin, start_operation};
+use super::{context::Admin, ctx::Ctx, start_operation};
 
 /// Removal of items, as a deletion asks for it.
 pub(crate) struct Removal<'a> {
@@ -21,13 +20,7 @@ pub(crate) struct Removal<'a> {
 
 impl Removal<'_> {
     /// Begins to remove all items of a topic. Returns the operation.
-    pub async fn begin(
-        &self,
-        admin: &Admin,
-        call: &Call,
-        caller: &Identity,
-        topic: &str,
-    ) -> Result<String, Refusal> {
+    pub async fn begin(&self, admin: &Admin, ctx: &Ctx, topic: &str) -> Result<String, Refusal> {
         let request_id = fields::key(&admin.rules.limits, "request_id", self.request_id.to_owned())?;
         // One for each topic, and as short for any.
         let request_id = request_id.map(|id| {
@@ -42,7 +35,7 @@ impl Removal<'_> {
             request_id: request_id.unwrap_or_default(),
             ..v1::StartOperationRequest::default()
         };
-        let begun = start_operation::run(admin, call, caller, self.namespace.clone(), request).await?;
+        let begun = start_operation::run(admin, ctx, self.namespace.clone(), request).await?;
         Ok(begun.operation.unwrap_or_default().id)
     }
 }

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use forebay_access::Identity;
 use forebay_config::Config;
 use forebay_proto::v1;
 use forebay_types::{Refusal, ShardId};
 
-use super::context::Admin;
+use super::{context::Admin, ctx::Ctx};
 use crate::cluster;
 
 /// Serves RemoveShard.
 pub async fn remove(
     admin: &Admin,
-    caller: &Identity,
+    ctx: &Ctx,
     request: v1::RemoveShardRequest,
 ) -> Result<v1::RemoveShardResponse, Refusal> {
     let v1::RemoveShardRequest { shard_id, lost, mut reason, dry_run } = request;
@@ -24,7 +23,7 @@ pub async fn remove(
         |config: Arc<Config>| async move { cluster::remove_shard(&config, shard_id, lost, dry_run).await };
     let was_there = operator.change(change).await?;
     if was_there && !dry_run {
-        let who = &*caller.id;
+        let who = &*ctx.caller.id;
         tracing::warn!(shard.id = shard_id, lost, who, reason, "shard {id} was removed");
         operator.seen(|seen| seen.shards.iter().all(|it| it.id != id)).await;
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use forebay_access::Identity;
 use forebay_edge::{
-    admission::Call,
+    audit::AuditNote,
     random::random_bytes,
     request_ids::{digest_of, operation_of, reused},
     rpc::fields,
@@ -20,6 +20,7 @@ use prost::Message as _;
 
 use super::{
     context::Admin,
+    ctx::Ctx,
     operations::{OPERATION_BYTES, RATE_MAX, look},
     update_item::values,
 };
@@ -43,24 +44,25 @@ const HOMES_TRIED: usize = 3;
 /// Serves StartOperation.
 pub async fn start(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     request: v1::StartOperationRequest,
 ) -> Result<v1::StartOperationResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
-    run(admin, call, caller, namespace, request).await
+    ctx.call.request().count_for(&namespace)?;
+    let started = run(admin, ctx, namespace, request).await?;
+    let operation_id = started.operation.as_ref().map(|it| it.id.clone()).unwrap_or_default();
+    ctx.note(AuditNote { operation_id, ..AuditNote::default() });
+    Ok(started)
 }
 
 /// The same for a call whose bytes are counted for the namespace.
 pub async fn run(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     namespace: Namespace,
     request: v1::StartOperationRequest,
 ) -> Result<v1::StartOperationResponse, Refusal> {
-    let mut spec = spec(admin, caller, &namespace, &request)?;
+    let mut spec = spec(admin, &ctx.caller, &namespace, &request)?;
     let (own, all) = admin.gather.all_shards().await?;
     spec.shards.clone_from(&all);
     if request.dry_run {
@@ -82,7 +84,7 @@ pub async fn run(
     let (view, all, looked_at) = look(admin, &namespace, row.spec.id).await?;
     let asked = LookExtent { all: &all, looked_at: &looked_at, now: admin.clock.wall() };
     let operation = view.message(asked, true);
-    call.reserve_answer(operation.encoded_len())?;
+    ctx.call.reserve_answer(operation.encoded_len())?;
     Ok(v1::StartOperationResponse {
         incomplete_shards: all.iter().map(|id| id.0).filter(|id| !looked_at.contains(id)).collect(),
         operation: Some(operation),

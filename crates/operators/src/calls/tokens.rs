@@ -10,8 +10,7 @@ use forebay_access::{
 };
 use forebay_edge::{
     access::{TokenBook, token_not_found},
-    admission::Call,
-    audit::principal_name,
+    audit::{AuditNote, principal_name},
     random::random_bytes,
     request_ids::{id_of, reused, rotation_of},
     rpc::{fields, page_token::List, rules::ALL_NAMESPACES},
@@ -25,6 +24,7 @@ use prost::Message as _;
 use super::{
     audit::namespace,
     context::{Admin, page_rows},
+    ctx::Ctx,
     token_end,
 };
 
@@ -46,11 +46,10 @@ const PAGE_BYTES: usize = 3 << 20;
 /// Serves CreateToken.
 pub async fn create(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     request: v1::CreateTokenRequest,
 ) -> Result<v1::CreateTokenResponse, Refusal> {
-    let (named, within) = named(call, &request.namespace)?;
+    let (named, within) = named(ctx, &request.namespace)?;
     if request.name.is_empty() {
         return Err(Refusal::field("name", "must say who gets the token"));
     }
@@ -58,18 +57,18 @@ pub async fn create(
     let lifetime = token_end::lifetime(&request)?;
     fields::bytes("request_id", request.request_id.len(), admin.rules.limits.key_bytes)?;
     let grants = grants(&request.grants, &within)?;
-    may_give(caller, &grants)?;
+    may_give(&ctx.caller, &grants)?;
     let book = book(admin)?;
     let mut random: [u8; RANDOM_BYTES] = random_bytes().map_err(|error| no_random(&error.to_string()))?;
     // Made twice under one request id, it would be the same token, so that the second is refused.
     let is_named = !request.request_id.is_empty();
     if is_named {
-        random[..ID_BYTES].copy_from_slice(&id_of(caller, &request.request_id)[..ID_BYTES]);
+        random[..ID_BYTES].copy_from_slice(&id_of(&ctx.caller, &request.request_id)[..ID_BYTES]);
     }
     let token = Token::of_random(&random);
-    let (now, made_by) = (book.now(), principal_name(caller));
-    let ends = token_end::of_new(caller, lifetime, now)?;
-    let made_by_id = if caller.kind == Kind::Token { caller.id.clone() } else { String::new() };
+    let (now, made_by) = (book.now(), principal_name(&ctx.caller));
+    let ends = token_end::of_new(&ctx.caller, lifetime, now)?;
+    let made_by_id = if ctx.caller.kind == Kind::Token { ctx.caller.id.clone() } else { String::new() };
     let row = TokenRow {
         id: token.id().to_string(),
         namespace: within.to_string(),
@@ -88,7 +87,8 @@ pub async fn create(
         last_used: None,
         is_admin: grants.iter().any(|it| it.namespaces == Namespaces::All && it.scopes.has(Scope::Admin)),
     };
-    book.add(&named, row.clone(), maker(caller), is_named).await?;
+    book.add(&named, row.clone(), maker(&ctx.caller), is_named).await?;
+    ctx.note(AuditNote { target: row.id.clone(), ..AuditNote::default() });
     Ok(v1::CreateTokenResponse { token: Some(message(&row)), secret: token.reveal() })
 }
 
@@ -104,10 +104,10 @@ fn maker(caller: &Identity) -> TokenMaker {
 /// Serves ListTokens.
 pub async fn list(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::ListTokensRequest,
 ) -> Result<v1::ListTokensResponse, Refusal> {
-    let (named, within) = named(call, &request.namespace)?;
+    let (named, within) = named(ctx, &request.namespace)?;
     let list = List { tokens: &admin.tokens, name: "ListTokens", namespace: &request.namespace, query: "" };
     let behind = list.position(&request.page_token)?.unwrap_or_default();
     let wrong = |_| Refusal::field("page_token", "is not a page token of this list");
@@ -145,18 +145,17 @@ pub async fn list(
             (false, false) => {}
         }
     };
-    call.reserve_answer(bytes)?;
+    ctx.call.reserve_answer(bytes)?;
     Ok(v1::ListTokensResponse { tokens, next_page_token: next })
 }
 
 /// Serves RotateToken.
 pub async fn rotate(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     request: v1::RotateTokenRequest,
 ) -> Result<v1::RotateTokenResponse, Refusal> {
-    let (named, within) = named(call, &request.namespace)?;
+    let (named, within) = named(ctx, &request.namespace)?;
     let id = id(&request.token_id)?;
     let overlap = request.overlap.as_ref().map(|span| fields::duration("overlap", span)).transpose()?;
     let overlap = overlap.filter(|span| !span.is_zero());
@@ -169,7 +168,7 @@ pub async fn rotate(
     if row.revoked.is_some() {
         return Err(Refusal::new(Reason::TokenNotFound, format!("token {id} is revoked")));
     }
-    let rotation_to = |secret: &[u8; 32]| rotation_of(caller, &request.request_id, secret);
+    let rotation_to = |secret: &[u8; 32]| rotation_of(&ctx.caller, &request.request_id, secret);
     if row.rotation.is_some() && row.rotation == rotation_to(&row.secret) {
         let why = "was used for the call that has given the token its secret, which is told once: rotate it \
                    again to get another one";
@@ -178,8 +177,8 @@ pub async fn rotate(
     // Whoever gets the secret gets the rights.
     let grants: Result<Vec<Grant>, _> = row.grants.split(' ').map(str::parse).collect();
     let unread = "the token has rights that this program does not know: rotate it at a newer node";
-    may_give(caller, &grants.map_err(|_| Refusal::new(Reason::NotAllowed, unread))?)?;
-    token_end::may_rotate(caller, row.ends)?;
+    may_give(&ctx.caller, &grants.map_err(|_| Refusal::new(Reason::NotAllowed, unread))?)?;
+    token_end::may_rotate(&ctx.caller, row.ends)?;
     let now = book.now();
     if overlap.is_some() && row.older_secret.is_some() && row.overlap_ends.is_some_and(|ends| ends > now) {
         let why =
@@ -198,10 +197,10 @@ pub async fn rotate(
 /// Serves RevokeToken.
 pub async fn revoke(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::RevokeTokenRequest,
 ) -> Result<v1::RevokeTokenResponse, Refusal> {
-    let (named, within) = named(call, &request.namespace)?;
+    let (named, within) = named(ctx, &request.namespace)?;
     let id = id(&request.token_id)?;
     let book = book(admin)?;
     let row = found(book, &id, &within).await?;
@@ -211,9 +210,9 @@ pub async fn revoke(
 }
 
 /// The namespaces that a request names: as a tenant whose call it is, and as a set.
-fn named(call: &Call, text: &str) -> Result<(Namespace, Namespaces), Refusal> {
+fn named(ctx: &Ctx, text: &str) -> Result<(Namespace, Namespaces), Refusal> {
     let named = namespace(text)?;
-    call.request().count_for(&named)?;
+    ctx.call.request().count_for(&named)?;
     let within = if text == ALL_NAMESPACES { Ok(Namespaces::All) } else { Namespaces::read(text) };
     Ok((named, within.map_err(|why| Refusal::field("namespace", why))?))
 }

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use forebay_edge::{
-    admission::Call,
-    rpc::{fields, page_token::List, rules::ALL_NAMESPACES},
-};
+use forebay_edge::rpc::{fields, page_token::List, rules::ALL_NAMESPACES};
 use forebay_engine::{RETRY_AFTER, TopicScope, TopicsCall};
 use forebay_peers::{
     history::{RECENT_STEP, RECENT_TOPICS_MAX},
@@ -22,6 +19,7 @@ use forebay_types::{
 
 use super::{
     context::{Admin, page_rows},
+    ctx::Ctx,
     greatest::{Figure, Greatest},
     history, pauses,
     settings::{self, SETTINGS_BYTES},
@@ -70,11 +68,11 @@ struct Query {
 /// Serves ListTopics.
 pub async fn list(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::ListTopicsRequest,
 ) -> Result<v1::ListTopicsResponse, Refusal> {
     let namespace = admin.rules.namespace_or_all(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let filter = Filter::parse(&request.filter, FIELDS)?;
     let figures = figures_of(&request.order_by)?;
     let scope = TopicScope {
@@ -95,13 +93,13 @@ pub async fn list(
             let wrong = || Refusal::field("page_token", "is not a page token of this list");
             let position = list.position(&request.page_token)?;
             let after = position.map(|position| name_of(&position).ok_or_else(wrong)).transpose()?;
-            by_name(admin, call, &query, after, &list).await?
+            by_name(admin, ctx, &query, after, &list).await?
         }
         [..] if !request.page_token.is_empty() => {
             let message = "must be empty: topics in order of a figure have one page";
             return Err(Refusal::field("page_token", message));
         }
-        [..] => by_figures(admin, call, &query, &figures).await?,
+        [..] => by_figures(admin, ctx, &query, &figures).await?,
     };
     pauses::add_to(admin, &query.namespace, &mut response.topics).await?;
     if request.recent {
@@ -113,7 +111,7 @@ pub async fn list(
         let names = topic.namespace.len() + topic.topic.len();
         names + TOPIC_BYTES + pauses::bytes(&topic.pauses) + settings + recent
     };
-    call.reserve_answer(response.topics.iter().map(bytes).sum())?;
+    ctx.call.reserve_answer(response.topics.iter().map(bytes).sum())?;
     Ok(response)
 }
 
@@ -131,11 +129,11 @@ async fn add_recent(admin: &Admin, caller: &Namespace, topics: &mut [v1::Topic])
 /// Serves GetTopic.
 pub async fn get(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::GetTopicRequest,
 ) -> Result<v1::GetTopicResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
     let name = TopicName { namespace, topic };
     let mut found = look(admin, &name).await?;
@@ -232,13 +230,13 @@ pub fn first_in_order(topics: &[v1::Topic], order_by: &str, most: usize) -> Vec<
 /// A page by name. It ends where it is full, where there is nothing more, or where it has looked at enough.
 async fn by_name(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     query: &Query,
     mut after: Option<TopicName>,
     list: &List<'_>,
 ) -> Result<v1::ListTopicsResponse, Refusal> {
     let began = tokio::time::Instant::now();
-    let until = call.deadline().min(began + PAGE_TIME_MAX);
+    let until = ctx.call.deadline().min(began + PAGE_TIME_MAX);
     let mut page = v1::ListTopicsResponse::default();
     let mut incomplete = BTreeSet::new();
     loop {
@@ -275,7 +273,7 @@ async fn by_name(
 /// The topics with the greatest figures, after one walk through all. Several figures share the page.
 async fn by_figures(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     query: &Query,
     figures: &[Figure],
 ) -> Result<v1::ListTopicsResponse, Refusal> {
@@ -301,7 +299,7 @@ async fn by_figures(
         if after.is_none() {
             break;
         }
-        if tokio::time::Instant::now() >= call.deadline() {
+        if tokio::time::Instant::now() >= ctx.call.deadline() {
             let message = format!("{} topics were looked at, and there are more", page.scanned);
             return Err(Refusal::new(Reason::DeadlineExceeded, message));
         }

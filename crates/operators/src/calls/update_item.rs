@@ -1,14 +1,13 @@
 //! UpdateItem.
 
 use bytes::Bytes;
-use forebay_access::Identity;
-use forebay_edge::{admission::Call, rpc::fields};
+use forebay_edge::rpc::fields;
 use forebay_engine::{ChangeCall, ItemChange, ItemUpdate};
 use forebay_peers::looks::items::state_message;
 use forebay_proto::v1::{self, update_item_request::Schedule as WireSchedule};
 use forebay_types::{ItemId, Limits, Refusal, Schedule, cut_text};
 
-use super::context::Admin;
+use super::{context::Admin, ctx::Ctx};
 
 /// The longest reason.
 const REASON_BYTES: usize = 1 << 10;
@@ -18,24 +17,23 @@ const ANSWER_BYTES: usize = 256;
 /// Serves the call.
 pub async fn update(
     admin: &Admin,
-    call: &Call,
-    caller: &Identity,
+    ctx: &Ctx,
     mut request: v1::UpdateItemRequest,
 ) -> Result<v1::UpdateItemResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let id: ItemId =
         request.item_id.parse().map_err(|error| Refusal::field("item_id", format!("{error}")))?;
     cut_text(&mut request.reason, REASON_BYTES);
     let update = values(&admin.rules.limits, &request)?;
-    call.reserve_answers(1)?;
+    ctx.call.reserve_answers(1)?;
     let _look = admin.gather.admit(&namespace, ANSWER_BYTES)?;
     let change = ItemChange::Update(update);
     let change = ChangeCall { namespace, items: vec![id], change, dry_run: request.dry_run };
     let changed = admin.gather.change_items(&change).await.pop();
     let state = changed.unwrap_or_else(|| Err(super::items::not_found(id)))?;
     if !request.dry_run {
-        let (namespace, who, reason) = (&*change.namespace, &*caller.id, &*request.reason);
+        let (namespace, who, reason) = (&*change.namespace, &*ctx.caller.id, &*request.reason);
         tracing::info!(namespace, who, item = %id, reason, "an item was updated");
     }
     Ok(v1::UpdateItemResponse { state: state_message(state).into() })

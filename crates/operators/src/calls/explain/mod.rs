@@ -6,13 +6,13 @@ mod paused;
 mod topic;
 mod words;
 
-use forebay_edge::{admission::Call, rpc::fields};
+use forebay_edge::rpc::fields;
 use forebay_proto::v1::{self, BlockerCode};
 use forebay_types::{ItemId, Refusal, Side, TopicName};
 use prost::Message as _;
 
 use self::words::FoundBlocker;
-use super::context::Admin;
+use super::{context::Admin, ctx::Ctx};
 
 /// Bytes that the standings of one node may take.
 const STANDING_BYTES: usize = 64 << 10;
@@ -20,11 +20,11 @@ const STANDING_BYTES: usize = 64 << 10;
 /// Serves ExplainTopic.
 pub(crate) async fn serve_topic(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::ExplainTopicRequest,
 ) -> Result<v1::ExplainTopicResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
     let _look = admin.gather.admit(&namespace, STANDING_BYTES)?;
     let name = TopicName { namespace, topic };
@@ -33,7 +33,7 @@ pub(crate) async fn serve_topic(
     let found = with_pauses(admin, &name, topic::blockers(&nodes, &unserved)).await?;
     let blockers = found.into_iter().map(FoundBlocker::message).collect();
     let answer = v1::ExplainTopicResponse { blockers, incomplete_shards };
-    call.reserve_answer(answer.encoded_len())?;
+    ctx.call.reserve_answer(answer.encoded_len())?;
     Ok(answer)
 }
 
@@ -57,17 +57,17 @@ async fn with_pauses(
 /// Serves ExplainItem.
 pub(crate) async fn serve_item(
     admin: &Admin,
-    call: &Call,
+    ctx: &Ctx,
     request: v1::ExplainItemRequest,
 ) -> Result<v1::ExplainItemResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
-    call.request().count_for(&namespace)?;
+    ctx.call.request().count_for(&namespace)?;
     let id: ItemId =
         request.item_id.parse().map_err(|error| Refusal::field("item_id", format!("{error}")))?;
     let _look = admin.gather.admit(&namespace, STANDING_BYTES)?;
     let (found, topic) = item::blockers(admin, &namespace, id).await?;
     let blockers = found.into_iter().map(FoundBlocker::message).collect();
     let answer = v1::ExplainItemResponse { blockers, topic };
-    call.reserve_answer(answer.encoded_len())?;
+    ctx.call.reserve_answer(answer.encoded_len())?;
     Ok(answer)
 }
