@@ -18,10 +18,10 @@ use super::{
     answer_bytes::{AnswerCharge, STREAM_BYTES},
     load::{AdmissionLoad, ConnectionLoad, Full},
     request_bytes::RequestCharge,
-    rights::Rights,
+    rights::{Rights, bypassed},
     wire,
 };
-use crate::rpc::{overloaded, status};
+use crate::rpc::overloaded;
 
 /// So long before its deadline a call is answered with what is known.
 const ANSWER_BEFORE: Duration = Duration::from_millis(200);
@@ -117,9 +117,7 @@ impl Call {
 
     /// The call that a request belongs to. The admission layer attached it.
     pub fn of<T>(request: &tonic::Request<T>) -> Result<Self, Status> {
-        let missing =
-            || status::of_call(&Refusal::new(Reason::Overloaded, "the call bypassed admission control"));
-        request.extensions().get().cloned().ok_or_else(missing)
+        request.extensions().get().cloned().ok_or_else(bypassed)
     }
 
     /// Whether its caller may still make it. Whoever has waited asks before something is handed out that can

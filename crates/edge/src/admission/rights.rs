@@ -25,9 +25,12 @@ struct OfNamespace {
 
 /// The caller of a call. The admission layer attached it.
 pub fn caller<T>(request: &tonic::Request<T>) -> Result<Arc<Identity>, Status> {
-    let missing =
-        || status::of_call(&Refusal::new(Reason::Overloaded, "the call bypassed admission control"));
-    request.extensions().get().cloned().ok_or_else(missing)
+    request.extensions().get().cloned().ok_or_else(bypassed)
+}
+
+/// Nothing is served that was not admitted.
+pub fn bypassed() -> Status {
+    status::of_call(&Refusal::new(Reason::Overloaded, "the call bypassed admission control"))
 }
 
 /// The rights of one call.

@@ -61,6 +61,11 @@ impl Auditor {
         Ok(Arc::new(Self { methods, catalog, node, clock, budget, lines: Lines::default() }))
     }
 
+    /// Whether a call may be written down. Its request says whether it is.
+    pub fn records(&self, path: &str) -> bool {
+        self.methods.find(path).is_some()
+    }
+
     /// Whether a call changes something, so that it is written down.
     pub fn changes(&self, path: &str) -> bool {
         self.methods.find(path).is_some_and(|method| method.kind == Kind::Changes)

@@ -1,10 +1,11 @@
 //! Calls that change something or show payloads are written down: in the catalog before they take effect and
 //! after, and in the log.
 //!
-//! The admission layer does it for every call (`auditor.rs`), so that no handler can forget it. `methods.rs`
-//! says which calls these are. `request.rs` says what a request is about, and `text.rs` keeps texts harmless.
-//! `ended.rs` says what is kept of a call's end, `denials.rs` notes calls to which their callers have no
-//! right. `budget.rs` bounds what a tenant can have written. `sweep.rs` deletes old records.
+//! A layer does it for every call (`admission/audited.rs`, by `auditor.rs`), so that no handler can forget
+//! it. `methods.rs` says which calls these are. `request.rs` says what a request is about, and `text.rs`
+//! keeps texts harmless. `ended.rs` says what is kept of a call's end, `denials.rs` notes calls to which
+//! their callers have no right. `budget.rs` bounds what a tenant can have written. `sweep.rs` deletes old
+//! records.
 
 mod auditor;
 mod budget;

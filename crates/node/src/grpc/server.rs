@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use forebay_edge::{
     access::Access,
-    admission::{AdmissionLayer, AdmissionListener, AdmissionLoad, Calls, LoadLimits, RequestBounds},
+    admission::{
+        AdmissionContext, AdmissionListener, AdmissionLoad, Calls, LoadLimits, RequestBounds, around,
+    },
     audit::Auditor,
     browsers::NoBrowsers,
     connections::PlaceRules,
@@ -19,7 +21,7 @@ use forebay_proto::{
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 use tonic::{service::Routes, transport::Server};
 use tonic_health::{ServingStatus, server::HealthReporter};
-use tower::Layer as _;
+use tower::{Layer as _, layer::layer_fn};
 
 use super::queue::Queue;
 
@@ -109,7 +111,9 @@ pub async fn serve(
         .add_service(reflection().build_v1alpha()?)
         .prepare();
     let Layers { access, audit, traces } = layers;
-    let admission = AdmissionLayer { load: load.clone(), bounds, access, audit, reported, traces };
+    let context = AdmissionContext { load: load.clone(), bounds, reported, access, audit, traces };
+    let context = Arc::new(context);
+    let admission = layer_fn(move |routes| around(routes, &context));
     let calls = admission.layer(routes.clone());
     let router = Server::builder()
         .max_concurrent_streams(1_024)

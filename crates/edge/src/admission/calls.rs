@@ -1,0 +1,102 @@
+//! The layers of calls, one around the other.
+
+use std::sync::Arc;
+
+use tonic::service::Routes;
+
+use super::{
+    admit::{Admission, AdmissionContext, RequestBounds},
+    audited::Audited,
+    load::AdmissionLoad,
+};
+use crate::{access::Access, traces::Traces};
+
+/// Every call, with its limits: what the gRPC port serves. A request has the load of its connection among its
+/// extensions.
+pub type Calls = Layered<Routes>;
+
+/// A service with all layers around it: the first one sees a call first.
+type Layered<S> = Admission<Audited<S>>;
+
+/// Puts the layers around a service.
+pub fn around<S>(inner: S, context: &Arc<AdmissionContext>) -> Layered<S> {
+    let audited = Audited { audit: context.audit.clone(), inner };
+    Admission { context: context.clone(), inner: audited }
+}
+
+impl Calls {
+    /// The access control of calls.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.context.access
+    }
+
+    /// The traces that begin the spans of calls.
+    pub fn traces(&self) -> Option<&Traces> {
+        self.context.traces.as_ref()
+    }
+
+    /// The bounds of a request before it is decoded.
+    pub fn bounds(&self) -> RequestBounds {
+        self.context.bounds
+    }
+
+    /// The node's counters.
+    pub fn load(&self) -> &Arc<AdmissionLoad> {
+        &self.context.load
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_engine::ReportedNamespaces;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use tonic::body::Body;
+    use tower::Service as _;
+
+    use super::*;
+    use crate::{
+        admission::{
+            connection::Caller,
+            load::{ConnectionLoad, LoadLimits},
+        },
+        audit::Auditor,
+        tls::Principal,
+    };
+
+    #[tokio::test]
+    async fn every_handler_knows_who_calls() {
+        let load = Arc::new(AdmissionLoad::new(&LoadLimits::default()));
+        let inner = tower::service_fn(async |request: Request<Body>| {
+            let principal = request.extensions().get::<Principal>().cloned();
+            let mut response = Response::new(Body::empty());
+            response.extensions_mut().insert(principal);
+            Ok::<_, std::convert::Infallible>(response)
+        });
+        let bounds = RequestBounds { bytes: 1_000, members: 10, values: 100 };
+        let clock = Arc::new(forebay_types::SystemClock::default());
+        // It is asked about no call that it would write down.
+        let catalog = Arc::new(forebay_store::SqliteCatalog::new("nowhere"));
+        let audit = Auditor::new(catalog, "node1", clock).unwrap();
+        let reported = ReportedNamespaces::default();
+        let access = Access::open();
+        let context = AdmissionContext { load: load.clone(), bounds, reported, access, audit, traces: None };
+        let mut service = around(inner, &Arc::new(context));
+        let principal = Principal::Certificate {
+            name: "spiffe://prod/worker".into(),
+            ends: forebay_types::Timestamp::from_micros(i64::MAX),
+        };
+        for path in ["/forebay.v1.QueueService/Ack", "/grpc.reflection.v1.ServerReflection/X"] {
+            let connection = Arc::new(ConnectionLoad::open(&load).unwrap());
+            // One message without a field.
+            let mut request = Request::new(Body::new(Full::from(&[0_u8; 5][..])));
+            *request.uri_mut() = path.parse().unwrap();
+            let client = ([127, 0, 0, 1], 1).into();
+            let caller = Caller { load: connection, principal: principal.clone(), client };
+            request.extensions_mut().insert(caller);
+            let response = service.call(request).await.unwrap();
+            let known = response.extensions().get::<Option<Principal>>().cloned();
+            assert_eq!(known, Some(Some(principal.clone())), "{path}");
+        }
+    }
+}
