@@ -1,14 +1,12 @@
-//! The layer of admission: limits calls and bytes in memory, checks rights and deadlines, measures, and
-//! begins spans.
+//! The layer of admission: limits calls and bytes in memory, checks rights and deadlines, and measures.
 
 use std::{
     sync::Arc,
     task::{Context, Poll},
 };
 
-use forebay_access::{Needs, of_call};
 use forebay_engine::{ReportedNamespaces, paid_by};
-use forebay_types::{Reason, Refusal};
+use forebay_types::Refusal;
 use http::{Request, Response, request::Parts};
 use http_body_util::Full;
 use tonic::body::Body;
@@ -16,6 +14,7 @@ use tower::Service;
 
 use super::{
     answer_bytes::{self, AnswerCharge},
+    arrival::Arrival,
     call::Call,
     connection::{Caller, ClientName},
     details::add_details,
@@ -29,10 +28,8 @@ use super::{
     wire,
 };
 use crate::{
-    access::Access,
     audit::Auditor,
     rpc::{refused, status},
-    traces::{Outcome, SpanMarker, System, Traces},
 };
 
 /// Bounds of a request before it is decoded. The field checks are stricter.
@@ -54,12 +51,8 @@ pub struct AdmissionContext {
     pub bounds: RequestBounds,
     /// The namespaces of which refusals are counted by name.
     pub reported: ReportedNamespaces,
-    /// Decides who may call what.
-    pub access: Arc<Access>,
     /// The audit log, which has calls too to which their callers have no right.
     pub audit: Arc<Auditor>,
-    /// Begins the spans of calls. `None`: there are none.
-    pub traces: Option<Traces>,
 }
 
 /// A service with admission control.
@@ -71,7 +64,7 @@ pub struct Admission<S> {
     pub(super) inner: S,
 }
 
-impl<S: Calling> Service<Request<Body>> for Admission<S> {
+impl<S: Calling> Service<Arrival> for Admission<S> {
     type Response = Response<Body>;
     type Error = S::Error;
     type Future = ResponseFuture<S::Error>;
@@ -80,39 +73,18 @@ impl<S: Calling> Service<Request<Body>> for Admission<S> {
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Some(caller) = request.extensions().get::<Caller>().cloned() else {
-            let refusal = Refusal::new(Reason::Overloaded, "the call has no connection of this server");
-            return refuse(&refusal);
-        };
-        caller.load.begin();
-        let AdmissionContext { access, traces, .. } = &*self.context;
-        let rights = match of_call(request.uri().path()) {
-            Needs::Nothing => Ok(None),
-            _ => Rights::of(access, &request, &caller).map(Some),
-        };
-        let traces = traces.as_ref().filter(|_| request.extensions().get::<SpanMarker>().is_none());
-        let (path, headers, known) = (request.uri().path(), request.headers(), rights.is_ok());
-        let span = traces.and_then(|it| it.of_call(System::Grpc, path, headers, known));
-        let answer = match wire::check_head(headers) {
-            Ok(()) => self.admit(request, caller, rights),
+    fn call(&mut self, arrival: Arrival) -> Self::Future {
+        match wire::check_head(arrival.request.headers()) {
+            Ok(()) => self.admit(arrival),
             Err(refusal) => refuse(&refusal),
-        };
-        match span {
-            Some(span) => Box::pin(span.around(answer, Outcome::of_response)),
-            None => answer,
         }
     }
 }
 
 impl<S: Calling> Admission<S> {
-    /// Lets a call in, and has it served. `rights`: those that it needs. `None`: it needs none.
-    fn admit(
-        &mut self,
-        mut request: Request<Body>,
-        caller: Caller,
-        rights: Result<Option<Rights>, Refusal>,
-    ) -> ResponseFuture<S::Error> {
+    /// Lets a call in, and has it served.
+    fn admit(&mut self, arrival: Arrival) -> ResponseFuture<S::Error> {
+        let Arrival { mut request, caller, rights } = arrival;
         let rights = match rights {
             Ok(Some(rights)) => Ok(rights),
             Ok(None) => return self.side_call(request, caller, None),

@@ -6,8 +6,10 @@ use tonic::service::Routes;
 
 use super::{
     admit::{Admission, AdmissionContext, RequestBounds},
+    arrival::Arrivals,
     audited::Audited,
     load::AdmissionLoad,
+    traced::Traced,
 };
 use crate::{access::Access, traces::Traces};
 
@@ -16,33 +18,39 @@ use crate::{access::Access, traces::Traces};
 pub type Calls = Layered<Routes>;
 
 /// A service with all layers around it: the first one sees a call first.
-type Layered<S> = Admission<Audited<S>>;
+type Layered<S> = Arrivals<Traced<Admission<Audited<S>>>>;
 
 /// Puts the layers around a service.
-pub fn around<S>(inner: S, context: &Arc<AdmissionContext>) -> Layered<S> {
+pub fn around<S>(
+    inner: S,
+    access: &Arc<Access>,
+    traces: Option<&Traces>,
+    context: &Arc<AdmissionContext>,
+) -> Layered<S> {
     let audited = Audited { audit: context.audit.clone(), inner };
-    Admission { context: context.clone(), inner: audited }
+    let admission = Admission { context: context.clone(), inner: audited };
+    Arrivals { access: access.clone(), inner: Traced { traces: traces.cloned(), inner: admission } }
 }
 
 impl Calls {
     /// The access control of calls.
     pub fn access(&self) -> &Arc<Access> {
-        &self.context.access
+        &self.access
     }
 
     /// The traces that begin the spans of calls.
     pub fn traces(&self) -> Option<&Traces> {
-        self.context.traces.as_ref()
+        self.inner.traces.as_ref()
     }
 
     /// The bounds of a request before it is decoded.
     pub fn bounds(&self) -> RequestBounds {
-        self.context.bounds
+        self.inner.inner.context.bounds
     }
 
     /// The node's counters.
     pub fn load(&self) -> &Arc<AdmissionLoad> {
-        &self.context.load
+        &self.inner.inner.context.load
     }
 }
 
@@ -79,9 +87,8 @@ mod tests {
         let catalog = Arc::new(forebay_store::SqliteCatalog::new("nowhere"));
         let audit = Auditor::new(catalog, "node1", clock).unwrap();
         let reported = ReportedNamespaces::default();
-        let access = Access::open();
-        let context = AdmissionContext { load: load.clone(), bounds, reported, access, audit, traces: None };
-        let mut service = around(inner, &Arc::new(context));
+        let context = Arc::new(AdmissionContext { load: load.clone(), bounds, reported, audit });
+        let mut service = around(inner, &Access::open(), None, &context);
         let principal = Principal::Certificate {
             name: "spiffe://prod/worker".into(),
             ends: forebay_types::Timestamp::from_micros(i64::MAX),

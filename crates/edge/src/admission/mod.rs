@@ -2,6 +2,7 @@
 
 mod admit;
 mod answer_bytes;
+mod arrival;
 mod audited;
 mod call;
 mod calls;
@@ -16,6 +17,7 @@ mod request_bytes;
 mod rights;
 mod service;
 mod side_call;
+mod traced;
 mod watch;
 mod wire;
 

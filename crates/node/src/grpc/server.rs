@@ -111,9 +111,8 @@ pub async fn serve(
         .add_service(reflection().build_v1alpha()?)
         .prepare();
     let Layers { access, audit, traces } = layers;
-    let context = AdmissionContext { load: load.clone(), bounds, reported, access, audit, traces };
-    let context = Arc::new(context);
-    let admission = layer_fn(move |routes| around(routes, &context));
+    let context = Arc::new(AdmissionContext { load: load.clone(), bounds, reported, audit });
+    let admission = layer_fn(move |routes| around(routes, &access, traces.as_ref(), &context));
     let calls = admission.layer(routes.clone());
     let router = Server::builder()
         .max_concurrent_streams(1_024)
