@@ -23,7 +23,7 @@ use super::{
     measured::MeteredCall,
     message_members,
     rights::Rights,
-    service::{Calling, ResponseFuture, refuse, take_ready},
+    service::{CallService, ResponseFuture, refuse, take_ready},
     side_call::{RightsWatch, SideCall},
     wire,
 };
@@ -64,7 +64,7 @@ pub struct Admission<S> {
     pub(super) inner: S,
 }
 
-impl<S: Calling> Service<Arrival> for Admission<S> {
+impl<S: CallService> Service<Arrival> for Admission<S> {
     type Response = Response<Body>;
     type Error = S::Error;
     type Future = ResponseFuture<S::Error>;
@@ -81,7 +81,7 @@ impl<S: Calling> Service<Arrival> for Admission<S> {
     }
 }
 
-impl<S: Calling> Admission<S> {
+impl<S: CallService> Admission<S> {
     /// Lets a call in, and has it served.
     fn admit(&mut self, arrival: Arrival) -> ResponseFuture<S::Error> {
         let Arrival { mut request, caller, rights } = arrival;
@@ -190,7 +190,7 @@ async fn refuse_by_head(
 }
 
 /// Receives the request, and has it served.
-async fn serve<S: Calling>(
+async fn serve<S: CallService>(
     mut inner: S,
     request: Request<Body>,
     call: Call,

@@ -17,20 +17,20 @@ use super::{
     call::Call,
     connection::Caller,
     rights::bypassed,
-    service::{Calling, ResponseFuture, take_ready},
+    service::{CallService, ResponseFuture, take_ready},
 };
 use crate::{audit::Auditor, rpc::status};
 
 /// A service whose calls are written down.
 #[derive(Clone)]
-pub struct Audited<S> {
+pub struct AuditService<S> {
     /// Writes them down.
     pub(super) audit: Arc<Auditor>,
     /// The service that handles them.
     pub(super) inner: S,
 }
 
-impl<S: Calling> Service<Request<Body>> for Audited<S> {
+impl<S: CallService> Service<Request<Body>> for AuditService<S> {
     type Response = Response<Body>;
     type Error = S::Error;
     type Future = Either<S::Future, ResponseFuture<S::Error>>;
@@ -52,7 +52,7 @@ impl<S: Calling> Service<Request<Body>> for Audited<S> {
 }
 
 /// Writes a call down, has it served, and writes down how it ended.
-async fn serve<S: Calling>(
+async fn serve<S: CallService>(
     mut inner: S,
     request: Request<Body>,
     audit: Arc<Auditor>,
@@ -95,7 +95,7 @@ mod tests {
         let inner = tower::service_fn(async |_: Request<Body>| {
             Ok::<_, std::convert::Infallible>(Status::ok("served").into_http())
         });
-        let mut service = Audited { audit, inner };
+        let mut service = AuditService { audit, inner };
         for (method, message) in
             [("PutTopic", "OVERLOADED: the call bypassed admission control"), ("GetTopic", "served")]
         {

@@ -7,18 +7,18 @@ use tonic::service::Routes;
 use super::{
     admit::{Admission, AdmissionContext, RequestBounds},
     arrival::Arrivals,
-    audited::Audited,
+    audited::AuditService,
     load::AdmissionLoad,
-    traced::Traced,
+    traced::TraceService,
 };
 use crate::{access::Access, traces::Traces};
 
 /// Every call, with its limits: what the gRPC port serves. A request has the load of its connection among its
 /// extensions.
-pub type Calls = Layered<Routes>;
+pub type Calls = CallLayers<Routes>;
 
 /// A service with all layers around it: the first one sees a call first.
-type Layered<S> = Arrivals<Traced<Admission<Audited<S>>>>;
+type CallLayers<S> = Arrivals<TraceService<Admission<AuditService<S>>>>;
 
 /// Puts the layers around a service.
 pub fn around<S>(
@@ -26,10 +26,10 @@ pub fn around<S>(
     access: &Arc<Access>,
     traces: Option<&Traces>,
     context: &Arc<AdmissionContext>,
-) -> Layered<S> {
-    let audited = Audited { audit: context.audit.clone(), inner };
+) -> CallLayers<S> {
+    let audited = AuditService { audit: context.audit.clone(), inner };
     let admission = Admission { context: context.clone(), inner: audited };
-    Arrivals { access: access.clone(), inner: Traced { traces: traces.cloned(), inner: admission } }
+    Arrivals { access: access.clone(), inner: TraceService { traces: traces.cloned(), inner: admission } }
 }
 
 impl Calls {

@@ -13,12 +13,12 @@ use crate::rpc::status;
 pub type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
 
 /// A service of calls, with a clone for each call.
-pub trait Calling:
+pub trait CallService:
     Service<Request<Body>, Response = Response<Body>, Future: Send, Error: Send> + Clone + Send + 'static
 {
 }
 
-impl<S> Calling for S where
+impl<S> CallService for S where
     S: Service<Request<Body>, Response = Response<Body>, Future: Send, Error: Send> + Clone + Send + 'static
 {
 }

@@ -12,14 +12,14 @@ use crate::traces::{Outcome, SpanMarker, System, Traces};
 
 /// A service whose calls have spans.
 #[derive(Clone)]
-pub struct Traced<S> {
+pub struct TraceService<S> {
     /// Begins them. `None`: there are none.
     pub(super) traces: Option<Traces>,
     /// The next layer.
     pub(super) inner: S,
 }
 
-impl<S, E> Service<Arrival> for Traced<S>
+impl<S, E> Service<Arrival> for TraceService<S>
 where
     S: Service<Arrival, Response = Response<Body>, Error = E, Future = ResponseFuture<E>>,
     E: Send + 'static,
