@@ -30,6 +30,7 @@ mod nack;
 mod operations;
 mod operators;
 mod origins;
+mod page_tokens;
 mod pauses;
 mod raw;
 mod repeats;

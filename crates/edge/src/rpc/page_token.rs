@@ -62,14 +62,14 @@ impl List<'_> {
         if token.is_empty() {
             return Ok(None);
         }
-        let wrong = || Refusal::field("page_token", "is not a page token of this list");
-        let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| wrong())?;
-        let (content, signature) = bytes.split_last_chunk::<SIGNATURE_BYTES>().ok_or_else(wrong)?;
+        let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| not_of_this_list())?;
+        let (content, signature) =
+            bytes.split_last_chunk::<SIGNATURE_BYTES>().ok_or_else(not_of_this_list)?;
         if !bool::from(self.signature(content).ct_eq(signature)) {
-            return Err(wrong());
+            return Err(not_of_this_list());
         }
-        let [VERSION, rest @ ..] = content else { return Err(wrong()) };
-        let (end, position) = rest.split_first_chunk().ok_or_else(wrong)?;
+        let [VERSION, rest @ ..] = content else { return Err(not_of_this_list()) };
+        let (end, position) = rest.split_first_chunk().ok_or_else(not_of_this_list)?;
         if self.tokens.clock.wall() >= Timestamp::from_micros(i64::from_be_bytes(*end)) {
             return Err(Refusal::field("page_token", "has ended: list again from the first page"));
         }
@@ -80,6 +80,11 @@ impl List<'_> {
         let Self { name, namespace, query, .. } = self;
         self.tokens.key.sign(&[name.as_bytes(), namespace.as_bytes(), query.as_bytes(), content])
     }
+}
+
+/// Refuses a page token that is not one of the list that is asked for.
+pub fn not_of_this_list() -> Refusal {
+    Refusal::field("page_token", "is not a page token of this list")
 }
 
 #[cfg(test)]

@@ -3,7 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_access::{Identity, Namespaces, Scope};
-use forebay_edge::rpc::{fields, page_token::List, rules::ALL_NAMESPACES};
+use forebay_edge::rpc::{
+    fields,
+    page_token::{List, not_of_this_list},
+    rules::ALL_NAMESPACES,
+};
 use forebay_engine::RETRY_AFTER;
 use forebay_proto::{time::to_timestamp, v1};
 use forebay_store::{AuditId, AuditOutcome, AuditQuery, AuditRecord, Catalog, PrincipalKind};
@@ -188,8 +192,7 @@ pub fn namespace(text: &str) -> Result<Namespace, Refusal> {
 }
 
 fn position_of(bytes: Vec<u8>) -> Result<AuditId, Refusal> {
-    let wrong = |_| Refusal::field("page_token", "is not a page token of this list");
-    Ok(AuditId(bytes.try_into().map_err(wrong)?))
+    Ok(AuditId(bytes.try_into().map_err(|_| not_of_this_list())?))
 }
 
 fn message(record: AuditRecord) -> v1::AuditRecord {

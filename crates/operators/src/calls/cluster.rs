@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use forebay_access::Scope;
+use forebay_edge::rpc::page_token::not_of_this_list;
 use forebay_engine::{BreakerPhase, ShardState as EngineState, ShardStatus};
 use forebay_membership::{ClusterState, NodeState as Member, Presence, ShardHome};
 use forebay_proto::{
@@ -10,7 +11,6 @@ use forebay_proto::{
     v1::{self, NodeState, ShardState},
 };
 use forebay_types::{Refusal, Timestamp};
-use tonic::Status;
 
 use super::{
     context::{Admin, page_rows},
@@ -50,13 +50,11 @@ pub async fn shards(
     admin: &Admin,
     _: &Ctx,
     request: v1::ListShardsRequest,
-) -> Result<v1::ListShardsResponse, Status> {
+) -> Result<v1::ListShardsResponse, Refusal> {
     let v1::ListShardsRequest { page_size, page_token } = request;
     let after = match page_token.as_str() {
         "" => 0,
-        token => token
-            .parse::<u32>()
-            .map_err(|_| Status::invalid_argument("page_token: is not a page token of this list"))?,
+        token => token.parse::<u32>().map_err(|_| not_of_this_list())?,
     };
     let own = admin.own_shards().await;
     let cluster = admin.cluster();

@@ -1,6 +1,6 @@
 //! ListConsumers.
 
-use forebay_edge::rpc::page_token::List;
+use forebay_edge::rpc::page_token::{List, not_of_this_list};
 use forebay_engine::ConsumerFigures;
 use forebay_peers::looks::consumers::name_of;
 use forebay_proto::v1;
@@ -24,11 +24,11 @@ pub async fn list(
     let namespace = admin.rules.namespace_or_all(&request.namespace)?;
     ctx.call.request().count_for(&namespace)?;
     let list = List { tokens: &admin.tokens, name: "ListConsumers", namespace: &namespace, query: "" };
-    let wrong = || Refusal::field("page_token", "is not a page token of this list");
     let page_token = match list.position(&request.page_token)? {
-        Some(position) => {
-            String::from_utf8(position).ok().filter(|at| name_of(at).is_some()).ok_or_else(wrong)?
-        }
+        Some(position) => String::from_utf8(position)
+            .ok()
+            .filter(|at| name_of(at).is_some())
+            .ok_or_else(not_of_this_list)?,
         None => String::new(),
     };
     // It had no pages in earlier releases: who knows of none is given as many as before.

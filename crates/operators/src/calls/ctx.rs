@@ -34,29 +34,11 @@ impl Ctx {
     }
 
     /// The answer, with the note of the handler.
-    pub fn answer<T>(self, outcome: Result<T, impl Failure>) -> Result<Response<T>, Status> {
-        let mut response = Response::new(outcome.map_err(Failure::into_status)?);
+    pub fn answer<T>(self, outcome: Result<T, Refusal>) -> Result<Response<T>, Status> {
+        let mut response = Response::new(outcome.map_err(|refusal| status::of_call(&refusal))?);
         if let Some(note) = self.note.into_inner() {
             response.extensions_mut().insert(note);
         }
         Ok(response)
-    }
-}
-
-/// Reason why a handler does not serve a call.
-pub trait Failure {
-    /// The same, as the caller gets it.
-    fn into_status(self) -> Status;
-}
-
-impl Failure for Refusal {
-    fn into_status(self) -> Status {
-        status::of_call(&self)
-    }
-}
-
-impl Failure for Status {
-    fn into_status(self) -> Status {
-        self
     }
 }

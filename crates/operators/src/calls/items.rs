@@ -1,7 +1,10 @@
 //! ListItems and GetItem.
 
 use forebay_access::{Identity, Scope};
-use forebay_edge::rpc::{fields, page_token::List};
+use forebay_edge::rpc::{
+    fields,
+    page_token::{List, not_of_this_list},
+};
 use forebay_engine::{ItemsCall, RETRY_AFTER, list_fields};
 use forebay_peers::looks::items::{bytes_of, position_of, state};
 use forebay_proto::v1;
@@ -51,9 +54,8 @@ pub async fn list(
     let query = format!("{}\0{}\0{}", request.state, request.topic, request.filter);
     let list =
         List { tokens: &admin.tokens, name: "ListItems", namespace: &request.namespace, query: &query };
-    let wrong = || Refusal::field("page_token", "is not a page token of this list");
     let position = list.position(&request.page_token)?;
-    let after = position.map(|bytes| position_of(&bytes).ok_or_else(wrong)).transpose()?;
+    let after = position.map(|bytes| position_of(&bytes).ok_or_else(not_of_this_list)).transpose()?;
     let _look = admin.gather.admit(&namespace, ITEMS_BYTES)?;
     let name = TopicName { namespace, topic };
     let (payload_max, now) = (shown.payload_max, admin.clock.wall());

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use forebay_edge::rpc::{page_token::List, rules::ALL_NAMESPACES};
+use forebay_edge::rpc::{
+    page_token::{List, not_of_this_list},
+    rules::ALL_NAMESPACES,
+};
 use forebay_engine::{DesiredSettings, RETRY_AFTER, TopicScope};
 use forebay_peers::looks::topics::{FLOW_BYTES, add_counts, add_rates};
 use forebay_proto::{time::earlier, v1};
@@ -32,7 +35,7 @@ pub async fn list(
 ) -> Result<v1::ListNamespacesResponse, Refusal> {
     let list = List { tokens: &admin.tokens, name: "ListNamespaces", namespace: ALL_NAMESPACES, query: "" };
     let position = list.position(&request.page_token)?.map(String::from_utf8).transpose();
-    let after = position.map_err(|_| Refusal::field("page_token", "is not a page token of this list"))?;
+    let after = position.map_err(|_| not_of_this_list())?;
     let size = page_rows(request.page_size);
     let all: Namespace = ALL_NAMESPACES.into();
     let _look = admin.gather.admit(&all, SCAN_BYTES)?;

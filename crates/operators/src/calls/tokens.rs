@@ -13,7 +13,11 @@ use forebay_edge::{
     audit::{AuditNote, principal_name},
     random::random_bytes,
     request_ids::{id_of, reused, rotation_of},
-    rpc::{fields, page_token::List, rules::ALL_NAMESPACES},
+    rpc::{
+        fields,
+        page_token::{List, not_of_this_list},
+        rules::ALL_NAMESPACES,
+    },
 };
 use forebay_engine::RETRY_AFTER;
 use forebay_proto::{time::to_timestamp, v1};
@@ -110,8 +114,7 @@ pub async fn list(
     let (named, within) = named(ctx, &request.namespace)?;
     let list = List { tokens: &admin.tokens, name: "ListTokens", namespace: &request.namespace, query: "" };
     let behind = list.position(&request.page_token)?.unwrap_or_default();
-    let wrong = |_| Refusal::field("page_token", "is not a page token of this list");
-    let mut from = String::from_utf8(behind).map_err(wrong)?;
+    let mut from = String::from_utf8(behind).map_err(|_| not_of_this_list())?;
     let book = book(admin)?;
     let _bytes = admin.records.take(&named, CHUNK_BYTES + PAGE_BYTES).map_err(|_| {
         Refusal::new(

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use forebay_edge::rpc::{fields, page_token::List, rules::ALL_NAMESPACES};
+use forebay_edge::rpc::{
+    fields,
+    page_token::{List, not_of_this_list},
+    rules::ALL_NAMESPACES,
+};
 use forebay_engine::{RETRY_AFTER, TopicScope, TopicsCall};
 use forebay_peers::{
     history::{RECENT_STEP, RECENT_TOPICS_MAX},
@@ -90,9 +94,9 @@ pub async fn list(
     let _look = admin.gather.admit(&query.namespace, SCAN_BYTES)?;
     let mut response = match figures[..] {
         [] => {
-            let wrong = || Refusal::field("page_token", "is not a page token of this list");
             let position = list.position(&request.page_token)?;
-            let after = position.map(|position| name_of(&position).ok_or_else(wrong)).transpose()?;
+            let after =
+                position.map(|position| name_of(&position).ok_or_else(not_of_this_list)).transpose()?;
             by_name(admin, ctx, &query, after, &list).await?
         }
         [..] if !request.page_token.is_empty() => {
