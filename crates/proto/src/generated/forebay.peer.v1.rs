@@ -118,7 +118,7 @@ pub struct Item {
     /// Smaller numbers are delivered first.
     #[prost(sint32, tag = "2")]
     pub priority: i32,
-    /// What it carries.
+    /// Its content.
     #[prost(bytes = "bytes", tag = "3")]
     pub payload: ::prost::bytes::Bytes,
     #[prost(bytes = "bytes", tag = "4")]
@@ -246,13 +246,13 @@ pub struct Nack {
     /// Nobody named a delay: `fail` is 0, and what is set for the topic goes before it.
     #[prost(bool, tag = "7")]
     pub delay_is_default: bool,
-    /// What is to become of the item. Spans are in microseconds.
+    /// Fate of the item. Spans are in microseconds.
     #[prost(oneof = "nack::Action", tags = "2, 3, 4")]
     pub action: ::core::option::Option<nack::Action>,
 }
 /// Nested message and enum types in `Nack`.
 pub mod nack {
-    /// What is to become of the item. Spans are in microseconds.
+    /// Fate of the item. Spans are in microseconds.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Action {
         /// It failed, and is ready again after so long.
@@ -297,7 +297,7 @@ pub struct Extension {
     /// The delivery.
     #[prost(message, optional, tag = "1")]
     pub delivery: ::core::option::Option<Delivery>,
-    /// So many microseconds from now; the item's own duration if nothing is set.
+    /// Microseconds from now; the item's own duration if nothing is set.
     #[prost(uint64, optional, tag = "2")]
     pub lease: ::core::option::Option<u64>,
 }
@@ -399,7 +399,7 @@ pub struct ListConsumersRequest {
     /// Go on behind this one.
     #[prost(message, optional, tag = "2")]
     pub after: ::core::option::Option<ConsumerName>,
-    /// So many consumers at most.
+    /// Consumers at most.
     #[prost(uint32, tag = "3")]
     pub limit: u32,
 }
@@ -450,7 +450,7 @@ pub struct GetHistoryRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GetHistoryResponse {
-    /// What the node has of each series.
+    /// Values of each series that the node has.
     #[prost(message, repeated, tag = "1")]
     pub lines: ::prost::alloc::vec::Vec<crate::v1::HistoryLine>,
     /// The number of the first of its points.
@@ -480,7 +480,7 @@ pub struct ListRecentRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListRecentResponse {
-    /// Those that the node has a history of.
+    /// Topics of which the node has a history.
     #[prost(message, repeated, tag = "1")]
     pub topics: ::prost::alloc::vec::Vec<Recent>,
 }
@@ -508,7 +508,7 @@ pub struct ListTopicsRequest {
     /// Go on behind this one.
     #[prost(message, optional, tag = "3")]
     pub after: ::core::option::Option<TopicName>,
-    /// So many topics at most.
+    /// Topics at most.
     #[prost(uint32, tag = "4")]
     pub limit: u32,
     /// Also say when their next items are due.
@@ -532,7 +532,7 @@ pub struct ListTopicsResponse {
     /// How many topics were looked at.
     #[prost(uint64, tag = "4")]
     pub scanned: u64,
-    /// Those of the shards that told all that they have counted, if that was asked for.
+    /// Shards that told all that they have counted, if that was asked for.
     #[prost(uint32, repeated, tag = "5")]
     pub counted_shards: ::prost::alloc::vec::Vec<u32>,
     /// How long the items of these topics waited, and deliveries lasted. Topics without it are left out.
@@ -556,7 +556,7 @@ pub struct TopicLatencies {
     /// Its place in the list, from 0 on.
     #[prost(uint32, tag = "1")]
     pub topic: u32,
-    /// What was counted.
+    /// Its latencies.
     #[prost(message, optional, tag = "2")]
     pub latencies: ::core::option::Option<Latencies>,
 }
@@ -619,10 +619,10 @@ pub struct ListItemsRequest {
     /// Go on behind this position.
     #[prost(message, optional, tag = "3")]
     pub after: ::core::option::Option<ItemPosition>,
-    /// So many items at most.
+    /// Items at most.
     #[prost(uint32, tag = "4")]
     pub limit: u32,
-    /// So many bytes of each payload at most.
+    /// Bytes of each payload at most.
     #[prost(uint32, tag = "5")]
     pub payload_max: u32,
     /// Only items that pass it. Empty: all.
@@ -669,7 +669,7 @@ pub struct GetItemRequest {
     /// Its number there.
     #[prost(uint64, tag = "3")]
     pub seq: u64,
-    /// So many bytes of the payload at most.
+    /// Bytes of the payload at most.
     #[prost(uint32, tag = "4")]
     pub payload_max: u32,
 }
@@ -690,7 +690,7 @@ pub struct GroupDeadLettersRequest {
     /// The topic. Absent: all of them.
     #[prost(string, optional, tag = "2")]
     pub topic: ::core::option::Option<::prost::alloc::string::String>,
-    /// So many dead letters of each shard at most.
+    /// Dead letters of each shard at most.
     #[prost(uint32, tag = "3")]
     pub window: u32,
 }
@@ -721,7 +721,7 @@ pub struct DeadLetterGroup {
     /// A hash of the reason.
     #[prost(string, tag = "1")]
     pub fingerprint: ::prost::alloc::string::String,
-    /// What they have in common.
+    /// Text that their reasons have in common.
     #[prost(string, tag = "2")]
     pub reason: ::prost::alloc::string::String,
     /// How many there are.
@@ -796,7 +796,7 @@ pub struct ShardCount {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OrderOperationRequest {
-    /// What is asked for, as shards read it.
+    /// The order, as shards read it.
     #[prost(bytes = "bytes", tag = "1")]
     pub order: ::prost::bytes::Bytes,
     /// Only this shard.
@@ -805,7 +805,7 @@ pub struct OrderOperationRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct OrderOperationResponse {
-    /// What the shards of this node answered.
+    /// Answers of the shards of this node.
     #[prost(message, repeated, tag = "1")]
     pub answers: ::prost::alloc::vec::Vec<OrderAnswer>,
 }
@@ -832,13 +832,13 @@ pub struct ChangeItemsRequest {
     /// Only look and answer.
     #[prost(bool, tag = "3")]
     pub dry_run: bool,
-    /// What is done to each.
+    /// The change of each.
     #[prost(oneof = "change_items_request::Change", tags = "4, 5")]
     pub change: ::core::option::Option<change_items_request::Change>,
 }
 /// Nested message and enum types in `ChangeItemsRequest`.
 pub mod change_items_request {
-    /// What is done to each.
+    /// The change of each.
     #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
     pub enum Change {
         #[prost(message, tag = "4")]
@@ -866,7 +866,7 @@ pub struct UpdateItem {
     /// Smaller numbers are delivered first.
     #[prost(sint32, optional, tag = "1")]
     pub priority: ::core::option::Option<i32>,
-    /// What it carries beside the payload.
+    /// Data beside the payload.
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub metadata: ::core::option::Option<::prost::bytes::Bytes>,
     /// Its time to live, from the change.
@@ -979,7 +979,7 @@ pub struct CountBeforeRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CountBeforeResponse {
-    /// So many, 10,000 at most. Absent: they could not be counted.
+    /// Their number, 10,000 at most. Absent: they could not be counted.
     #[prost(uint64, optional, tag = "1")]
     pub count: ::core::option::Option<u64>,
 }

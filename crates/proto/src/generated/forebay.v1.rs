@@ -42,7 +42,7 @@ pub struct Shard {
     /// Where it is, as host:port/schema or as a file's path. Never with a password.
     #[prost(string, tag = "2")]
     pub server: ::prost::alloc::string::String,
-    /// What it may be used for.
+    /// Its use.
     #[prost(enumeration = "ShardState", tag = "3")]
     pub state: i32,
     /// The name of the node that owns it. Empty: none.
@@ -60,13 +60,13 @@ pub struct Shard {
     /// When its owner took it over. Absent: it has none, or that is not known.
     #[prost(message, optional, tag = "8")]
     pub since: ::core::option::Option<::prost_types::Timestamp>,
-    /// What is wrong with it, for people. Empty: nothing.
+    /// Its trouble, for people. Empty: none.
     #[prost(string, tag = "9")]
     pub trouble: ::prost::alloc::string::String,
     /// How many items it stores. Absent: not known to the node that answers.
     #[prost(uint64, optional, tag = "10")]
     pub items: ::core::option::Option<u64>,
-    /// What holds up its drain, for people: an item that is due in 300 days, a dedupe window. Empty: nothing.
+    /// The reason why its drain waits, for people: an item that is due in 300 days, a dedupe window. Empty: none.
     #[prost(string, tag = "11")]
     pub hold_up: ::prost::alloc::string::String,
 }
@@ -239,7 +239,7 @@ pub struct Grant {
 /// Asks who makes the call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WhoAmIRequest {}
-/// Who makes the call.
+/// The caller.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WhoAmIResponse {
     /// How that is known.
@@ -251,7 +251,7 @@ pub struct WhoAmIResponse {
     /// The name of the token, for people.
     #[prost(string, tag = "3")]
     pub name: ::prost::alloc::string::String,
-    /// What the caller may do.
+    /// Rights of the caller.
     #[prost(message, repeated, tag = "4")]
     pub grants: ::prost::alloc::vec::Vec<Grant>,
     /// When its rights end. Absent: never.
@@ -299,8 +299,8 @@ pub struct Topic {
     /// The version of its settings, which PutTopic has to name. 0: it has none.
     #[prost(uint64, tag = "12")]
     pub settings_version: u64,
-    /// What has become of its items so far. Absent: nothing was counted, the topic has dead letters alone and has
-    /// been forgotten otherwise, or a shard was just taken over and has not read its counts yet.
+    /// Counts of its items since the beginning. Absent: nothing was counted, the topic has dead letters alone and
+    /// has been forgotten otherwise, or a shard was just taken over and has not read its counts yet.
     #[prost(message, optional, tag = "13")]
     pub counts: ::core::option::Option<Counts>,
     /// How much happens in it. Absent: the topic is forgotten.
@@ -335,7 +335,7 @@ pub struct Topic {
     #[prost(double, repeated, tag = "21")]
     pub recent_ready: ::prost::alloc::vec::Vec<f64>,
 }
-/// What has become of items so far. The counts are stored with what they count, so that no crash loses or
+/// Counts of items since the beginning. The counts are stored with what they count, so that no crash loses or
 /// repeats one. A topic that has had no item for an hour is forgotten, and its counts with it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Counts {
@@ -388,7 +388,7 @@ pub struct Rates {
     #[prost(double, tag = "6")]
     pub dead_lettered: f64,
 }
-/// What is set for the items of a topic. What is absent is as the namespace has it, and if that has nothing
+/// Settings for the items of a topic. One that is absent is as the namespace has it, and if that has none
 /// either, as the node's configuration has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TopicSettings {
@@ -410,7 +410,7 @@ pub struct TopicSettings {
     #[prost(message, optional, tag = "6")]
     pub dead_letter_retention: ::core::option::Option<::prost_types::Duration>,
 }
-/// What is set for the items of all topics of a namespace. What is absent is as the node's configuration has
+/// Settings for the items of all topics of a namespace. One that is absent is as the node's configuration has
 /// it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NamespaceSettings {
@@ -431,7 +431,7 @@ pub struct NamespaceSettings {
     #[prost(message, optional, tag = "9")]
     pub retry_delay: ::core::option::Option<::prost_types::Duration>,
 }
-/// What is set of one topic, or of a namespace.
+/// Settings of one topic, or of a namespace.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SettingsEntry {
     /// The tenant.
@@ -440,7 +440,7 @@ pub struct SettingsEntry {
     /// The topic. Empty: these are the settings of the namespace.
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
-    /// What is set. A topic has no dedupe window.
+    /// Its settings. A topic has no dedupe window.
     #[prost(message, optional, tag = "3")]
     pub settings: ::core::option::Option<NamespaceSettings>,
 }
@@ -478,11 +478,11 @@ pub struct ApplySettingsRequest {
     /// Whose settings the document is about; `-`: those of all tenants.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// What is to be set, with each name once. All values of an entry are replaced. At most 2,000 entries. With
-    /// what is removed, at most 2,000 names may change.
+    /// Settings of each name, which is there once. All values of an entry are replaced. At most 2,000 entries.
+    /// With those that are removed, at most 2,000 names may change.
     #[prost(message, repeated, tag = "2")]
     pub entries: ::prost::alloc::vec::Vec<SettingsEntry>,
-    /// What the document does not name stays as it is. If not, it is removed.
+    /// Names that the document does not have stay as they are. If not, their settings are removed.
     #[prost(bool, tag = "3")]
     pub keep_others: bool,
     /// If settings of the namespace, or of all namespaces, have changed since this version, nothing is done
@@ -496,7 +496,7 @@ pub struct ApplySettingsRequest {
     #[prost(bool, tag = "6")]
     pub dry_run: bool,
 }
-/// What was changed, or would be.
+/// Changes that were made, or would be.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ApplySettingsResponse {
     /// By namespace and topic.
@@ -506,7 +506,7 @@ pub struct ApplySettingsResponse {
     #[prost(uint64, tag = "2")]
     pub version: u64,
 }
-/// What a document changes of one topic, or of a namespace.
+/// Changes of one topic, or of a namespace, by a document.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SettingsDifference {
     /// The tenant.
@@ -515,10 +515,10 @@ pub struct SettingsDifference {
     /// The topic. Empty: the namespace itself.
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
-    /// What was set. Absent: nothing.
+    /// Its settings before. Absent: none.
     #[prost(message, optional, tag = "3")]
     pub before: ::core::option::Option<NamespaceSettings>,
-    /// What is set from now on. Absent: nothing.
+    /// Its settings from now on. Absent: none.
     #[prost(message, optional, tag = "4")]
     pub after: ::core::option::Option<NamespaceSettings>,
 }
@@ -529,7 +529,7 @@ pub struct Pause {
     /// that wait go on waiting; deliveries in progress can be acked, nacked and extended.
     #[prost(enumeration = "Side", tag = "1")]
     pub side: i32,
-    /// Who paused it. Empty: nobody showed a credential.
+    /// The caller who paused it. Empty: nobody showed a credential.
     #[prost(string, tag = "2")]
     pub by: ::prost::alloc::string::String,
     /// Since when.
@@ -570,7 +570,7 @@ pub struct PauseTopicRequest {
 /// The pauses from now on.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct PauseTopicResponse {
-    /// Those of the topic, or of the namespace if the topic is empty.
+    /// Pauses of the topic, or of the namespace if the topic is empty.
     #[prost(message, repeated, tag = "1")]
     pub pauses: ::prost::alloc::vec::Vec<Pause>,
 }
@@ -596,7 +596,7 @@ pub struct ResumeTopicRequest {
 /// The pauses from now on.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ResumeTopicResponse {
-    /// Those of the topic, or of the namespace if the topic is empty, that are left.
+    /// Pauses of the topic, or of the namespace if the topic is empty, that are left.
     #[prost(message, repeated, tag = "1")]
     pub pauses: ::prost::alloc::vec::Vec<Pause>,
 }
@@ -627,14 +627,14 @@ pub struct PutTopicRequest {
 /// The settings from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PutTopicResponse {
-    /// Those of the topic.
+    /// Settings of the topic.
     #[prost(message, optional, tag = "1")]
     pub settings: ::core::option::Option<TopicSettings>,
     /// Their version. 0: there are none. Of a dry run it is the version that is there.
     #[prost(uint64, tag = "2")]
     pub version: u64,
-    /// What counts for the topic: its settings, and what its namespace and the node have in place of absent
-    /// ones.
+    /// Settings that count for the topic: its own, and the values of its namespace and of the node in place of
+    /// absent ones.
     #[prost(message, optional, tag = "3")]
     pub effective_settings: ::core::option::Option<TopicSettings>,
 }
@@ -761,8 +761,8 @@ pub struct GetNamespaceResponse {
     /// Its figures.
     #[prost(message, optional, tag = "1")]
     pub namespace: ::core::option::Option<Namespace>,
-    /// What counts for topics without settings of their own: its settings, and what the node has in place of
-    /// absent ones.
+    /// Settings that count for topics without any of their own: those of the namespace, and the node's values in
+    /// place of absent ones.
     #[prost(message, optional, tag = "2")]
     pub effective_settings: ::core::option::Option<NamespaceSettings>,
     /// Shards that could not be asked. What they have is missing in the figures.
@@ -794,13 +794,13 @@ pub struct PutNamespaceRequest {
 /// The settings from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PutNamespaceResponse {
-    /// Those of the namespace.
+    /// Settings of the namespace.
     #[prost(message, optional, tag = "1")]
     pub settings: ::core::option::Option<NamespaceSettings>,
     /// Their version. 0: there are none. Of a dry run it is the version that is there.
     #[prost(uint64, tag = "2")]
     pub version: u64,
-    /// What counts: its settings, and what the node has in place of absent ones.
+    /// Settings that count: its own, and the node's values in place of absent ones.
     #[prost(message, optional, tag = "3")]
     pub effective_settings: ::core::option::Option<NamespaceSettings>,
 }
@@ -910,8 +910,8 @@ pub struct GetTopicResponse {
     /// Shards that could not be asked. What they have is missing in the figures.
     #[prost(uint32, repeated, tag = "4")]
     pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
-    /// What counts for the topic: its settings, and what its namespace and the node have in place of absent
-    /// ones.
+    /// Settings that count for the topic: its own, and the values of its namespace and of the node in place of
+    /// absent ones.
     #[prost(message, optional, tag = "5")]
     pub effective_settings: ::core::option::Option<TopicSettings>,
     /// Items that are ready or leased, by which consumers are scaled. 0 while the topic is paused for dequeue, by
@@ -1005,7 +1005,7 @@ pub struct GetHistoryRequest {
     /// The topic. Empty: the namespace.
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
-    /// What of it. Empty: all that there is.
+    /// Its series. Empty: all that there are.
     #[prost(enumeration = "HistorySeries", repeated, tag = "3")]
     pub series: ::prost::alloc::vec::Vec<i32>,
     /// How far back. Absent: 15 minutes. A day at most.
@@ -1091,7 +1091,7 @@ pub struct Item {
     /// Deliveries that have failed.
     #[prost(uint32, tag = "7")]
     pub failures: u32,
-    /// So many may fail before it becomes a dead letter.
+    /// Number of attempts after which it becomes a dead letter.
     #[prost(uint32, tag = "8")]
     pub max_attempts: u32,
     /// When it was enqueued.
@@ -1144,7 +1144,7 @@ pub struct Item {
 /// A delivery in progress.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ItemLease {
-    /// Who has the item, as that one named itself. May be empty.
+    /// Name of the consumer that has the item, as it named itself. May be empty.
     #[prost(string, tag = "1")]
     pub consumer: ::prost::alloc::string::String,
     /// When the lease ends.
@@ -1160,7 +1160,7 @@ pub struct ItemFailure {
     /// The number of the delivery, from 1.
     #[prost(uint32, tag = "1")]
     pub attempt: u32,
-    /// Who had the item, as that one named itself. May be empty.
+    /// Name of the consumer that had the item, as it named itself. May be empty.
     #[prost(string, tag = "2")]
     pub consumer: ::prost::alloc::string::String,
     /// When the delivery began.
@@ -1281,14 +1281,14 @@ pub struct CancelItemsRequest {
     #[prost(bool, tag = "4")]
     pub dry_run: bool,
 }
-/// What became of each item.
+/// Outcomes of each item.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CancelItemsResponse {
     /// One for each item, in the order of the request.
     #[prost(message, repeated, tag = "1")]
     pub results: ::prost::alloc::vec::Vec<CancelItemResult>,
 }
-/// What became of one item.
+/// Outcome of one item.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CancelItemResult {
     /// The item.
@@ -1361,7 +1361,7 @@ pub struct UpdateItemResponse {
 /// Something that keeps items from being delivered.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Blocker {
-    /// What it is.
+    /// Its kind.
     #[prost(enumeration = "BlockerCode", tag = "1")]
     pub code: i32,
     /// The same for people, with the names, numbers and times that matter.
@@ -1440,7 +1440,7 @@ pub struct GroupDeadLettersRequest {
 /// Groups of dead letters.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct GroupDeadLettersResponse {
-    /// Those with the most dead letters first, at most 200.
+    /// Groups with the most dead letters first, at most 200.
     #[prost(message, repeated, tag = "1")]
     pub groups: ::prost::alloc::vec::Vec<DeadLetterGroup>,
     /// How many dead letters were looked at.
@@ -1465,7 +1465,7 @@ pub struct DeadLetterGroup {
     /// Names the group: a hash of its reason.
     #[prost(string, tag = "1")]
     pub fingerprint: ::prost::alloc::string::String,
-    /// What they have in common of their reasons: numbers, UUIDs and quoted texts are replaced. If they have no
+    /// Text that their reasons have in common: numbers, UUIDs and quoted texts are replaced. If they have no
     /// reason: how they died.
     #[prost(string, tag = "2")]
     pub reason: ::prost::alloc::string::String,
@@ -1488,7 +1488,7 @@ pub struct DeadLetterGroup {
     #[prost(string, repeated, tag = "8")]
     pub sample_item_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-/// What items are to have. What is absent stays as it is.
+/// New values of items. One that is absent stays as it is.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OperationUpdate {
     /// Smaller numbers are delivered first. Inside its new priority an item keeps the time since which it is ready.
@@ -1529,7 +1529,7 @@ pub struct Operation {
     /// The tenant.
     #[prost(string, tag = "2")]
     pub namespace: ::prost::alloc::string::String,
-    /// What it does.
+    /// Its kind.
     #[prost(enumeration = "OperationKind", tag = "3")]
     pub kind: i32,
     /// The topic.
@@ -1550,7 +1550,7 @@ pub struct Operation {
     /// At most so many items a second, over all shards.
     #[prost(uint32, tag = "9")]
     pub rate_per_second: u32,
-    /// Who began it.
+    /// The caller who began it.
     #[prost(string, tag = "10")]
     pub started_by: ::prost::alloc::string::String,
     /// Why. May be empty.
@@ -1574,7 +1574,7 @@ pub struct Operation {
     /// Changes with each change of the operation.
     #[prost(uint64, tag = "17")]
     pub version: u64,
-    /// What items get, of OPERATION_KIND_UPDATE.
+    /// New values of items, of OPERATION_KIND_UPDATE.
     #[prost(message, optional, tag = "18")]
     pub update: ::core::option::Option<OperationUpdate>,
     /// Why it failed, or does not go on, in the first of the shards of which that is so. Absent: no shard has failed.
@@ -1593,22 +1593,22 @@ pub struct Operation {
     #[prost(uint32, optional, tag = "23")]
     pub max_redrives: ::core::option::Option<u32>,
 }
-/// What an operation has counted. Counts are committed with what they count, so they are exact.
+/// Counts of an operation. They are committed with what they count, so they are exact.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct OperationFigures {
     /// Items that were looked at.
     #[prost(uint64, tag = "1")]
     pub scanned: u64,
-    /// Those of them that passed the filter.
+    /// Items of these that passed the filter.
     #[prost(uint64, tag = "2")]
     pub matched: u64,
-    /// Those of them that were changed.
+    /// Items of these that were changed.
     #[prost(uint64, tag = "3")]
     pub changed: u64,
-    /// Those that did not fit any more, as they were acked or leased meanwhile, or that the operation skips.
+    /// Items that did not fit any more, as they were acked or leased meanwhile, or that the operation skips.
     #[prost(uint64, tag = "4")]
     pub skipped: u64,
-    /// Those that could not be changed, as the database refused it or a topic was not to be created.
+    /// Items that could not be changed, as the database refused it or a topic was not to be created.
     #[prost(uint64, tag = "5")]
     pub failed: u64,
 }
@@ -1618,7 +1618,7 @@ pub struct OperationShard {
     /// The shard.
     #[prost(uint32, tag = "1")]
     pub shard: u32,
-    /// What it has counted.
+    /// Its counts.
     #[prost(message, optional, tag = "2")]
     pub figures: ::core::option::Option<OperationFigures>,
     /// It has done its part.
@@ -1643,7 +1643,7 @@ pub struct StartOperationRequest {
     /// The tenant.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// What it does.
+    /// Its kind.
     #[prost(enumeration = "OperationKind", tag = "2")]
     pub kind: i32,
     /// The topic.
@@ -1683,7 +1683,7 @@ pub struct StartOperationRequest {
     /// other fields it is refused (REQUEST_ID_REUSED).
     #[prost(string, tag = "13")]
     pub request_id: ::prost::alloc::string::String,
-    /// What items get, of OPERATION_KIND_UPDATE: at least one value. The others have none.
+    /// New values of items, of OPERATION_KIND_UPDATE: at least one. The others have none.
     #[prost(message, optional, tag = "14")]
     pub update: ::core::option::Option<OperationUpdate>,
     /// Of OPERATION_KIND_REDRIVE: dead letters that were redriven so often already are skipped. At least 1, at most 65,535.
@@ -1833,7 +1833,7 @@ pub struct AuditRecord {
     /// The other fields of the request, without payloads and metadata; at most 1 KiB.
     #[prost(string, tag = "11")]
     pub request_summary: ::prost::alloc::string::String,
-    /// What became of it.
+    /// Its outcome.
     #[prost(enumeration = "AuditOutcome", tag = "12")]
     pub outcome: i32,
     /// The reason of the error, as TOPIC_NOT_FOUND. Empty: it did not fail.
@@ -1868,7 +1868,7 @@ pub struct ListAuditRecordsRequest {
     /// These calls, as PauseTopic. Empty: all.
     #[prost(string, tag = "5")]
     pub method: ::prost::alloc::string::String,
-    /// Those that ended so. Unspecified: all.
+    /// Calls that ended so. Unspecified: all.
     #[prost(enumeration = "AuditOutcome", tag = "6")]
     pub outcome: i32,
     /// Records of the page. 0: 100. At most 1,000; a larger number counts as that. A page may have fewer, even
@@ -1904,10 +1904,10 @@ pub struct Token {
     /// For people.
     #[prost(string, tag = "3")]
     pub name: ::prost::alloc::string::String,
-    /// What its holder may do.
+    /// Rights of its holder.
     #[prost(message, repeated, tag = "4")]
     pub grants: ::prost::alloc::vec::Vec<Grant>,
-    /// Who made it.
+    /// The caller who made it.
     #[prost(string, tag = "5")]
     pub made_by: ::prost::alloc::string::String,
     /// When it was made.
@@ -1936,10 +1936,10 @@ pub struct CreateTokenRequest {
     /// `admin` there.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// Who gets it, for people. At most 200 bytes.
+    /// Name of its holder, for people. At most 200 bytes.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
-    /// What its holder may do. All of them lie in `namespace`, and the caller has each of these rights there. At
+    /// Rights of its holder. All of them lie in `namespace`, and the caller has each of these rights there. At
     /// most 64, and 4 KiB as text.
     #[prost(message, repeated, tag = "3")]
     pub grants: ::prost::alloc::vec::Vec<Grant>,
@@ -1958,7 +1958,7 @@ pub struct CreateTokenRequest {
 /// A token.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CreateTokenResponse {
-    /// What is kept of it.
+    /// The part of it that is kept.
     #[prost(message, optional, tag = "1")]
     pub token: ::core::option::Option<Token>,
     /// Its text, for its holder. It is shown this once.
@@ -1968,7 +1968,7 @@ pub struct CreateTokenResponse {
 /// Asks for a page of tokens.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListTokensRequest {
-    /// Those whose rights lie in it: a namespace, the beginning of names and a *, or "-" for all.
+    /// Tokens whose rights lie in it: a namespace, the beginning of names and a *, or "-" for all.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
     /// Tokens of the page. 0: 100. At most 1,000; a larger number counts as that.
@@ -2011,7 +2011,7 @@ pub struct RotateTokenRequest {
 /// A token with another secret.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RotateTokenResponse {
-    /// What is kept of it.
+    /// The part of it that is kept.
     #[prost(message, optional, tag = "1")]
     pub token: ::core::option::Option<Token>,
     /// Its text, for its holder. It is shown this once.
@@ -2037,7 +2037,7 @@ pub struct RevokeTokenRequest {
 /// A token that is revoked.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RevokeTokenResponse {
-    /// What is kept of it.
+    /// The part of it that is kept.
     #[prost(message, optional, tag = "1")]
     pub token: ::core::option::Option<Token>,
     /// Tokens that descend from it and were of use until now: those that it made, those that these made, and so
@@ -2045,7 +2045,7 @@ pub struct RevokeTokenResponse {
     #[prost(uint32, tag = "2")]
     pub descendants: u32,
 }
-/// What the cluster thinks of a node.
+/// State of a node, as the cluster sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum NodeState {
@@ -2086,7 +2086,7 @@ impl NodeState {
         }
     }
 }
-/// What a shard may be used for.
+/// Uses of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum ShardState {
@@ -2197,7 +2197,7 @@ impl Side {
         }
     }
 }
-/// What GetHistory tells of something.
+/// A figure of which GetHistory tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum HistorySeries {
@@ -2456,7 +2456,7 @@ impl BlockerCode {
         }
     }
 }
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum OperationKind {
@@ -2558,7 +2558,7 @@ impl OperationState {
         }
     }
 }
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum AuditOutcome {
@@ -3476,7 +3476,7 @@ pub mod admin_service_client {
                 .insert(GrpcMethod::new("forebay.v1.AdminService", "ListOperations"));
             self.inner.unary(req, path, codec).await
         }
-        /// Ends an operation. What it has done stays done.
+        /// Ends an operation. What it has done stays done. To repeat it does no harm.
         pub async fn cancel_operation(
             &mut self,
             request: impl tonic::IntoRequest<super::CancelOperationRequest>,
@@ -3940,7 +3940,7 @@ pub mod admin_service_server {
             tonic::Response<super::ListOperationsResponse>,
             tonic::Status,
         >;
-        /// Ends an operation. What it has done stays done.
+        /// Ends an operation. What it has done stays done. To repeat it does no harm.
         async fn cancel_operation(
             &self,
             request: tonic::Request<super::CancelOperationRequest>,
@@ -5981,7 +5981,7 @@ pub struct DequeueRequest {
     /// Overrides the items' own lease duration.
     #[prost(message, optional, tag = "4")]
     pub lease_duration: ::core::option::Option<::prost_types::Duration>,
-    /// Who asks, for operators; at most 200 bytes.
+    /// Name of the consumer, for operators; at most 200 bytes.
     #[prost(string, tag = "5")]
     pub consumer: ::prost::alloc::string::String,
     /// Bytes of items in the answer: 0 = 3 MiB, at most 15 MiB. At least one item is answered.
@@ -6189,7 +6189,7 @@ pub struct ActiveTopic {
     #[prost(uint64, tag = "6")]
     pub scheduled_count: u64,
 }
-/// What happens to an item whose delivery is not acknowledged.
+/// Fate of an item whose delivery is not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum DeliveryPolicy {
