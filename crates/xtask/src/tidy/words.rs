@@ -5,10 +5,11 @@ use super::{finding::Finding, tree::Tree};
 /// Beginnings that keep the reader waiting for the noun.
 const BEGINNINGS: &[&str] = &["What", "Who", "Whom", "So many", "Those"];
 
-/// No comment begins with a word that stands for the thing it is about. `grep` finds nouns.
+/// No comment begins with a word that stands for the thing it is about. `grep` finds nouns. Generated files
+/// have the comments of the protocol.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for source in tree.written() {
+    for source in &tree.sources {
         let mut before = None;
         for (index, line) in source.text.lines().enumerate() {
             let text = comment(line);
