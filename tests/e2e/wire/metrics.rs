@@ -88,10 +88,11 @@ fn checked_by_promtool(page: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Metrics of a node whose ports have certificates, whose tokens end, or that is not alone. The tests of
-/// these look at them.
-const NOT_HERE: [&str; 4] = [
+/// Metrics of a node whose ports have certificates, whose tokens end, that is not alone, or that keeps a copy
+/// of its catalog. The tests of these look at them.
+const NOT_HERE: [&str; 5] = [
     "forebay_peer_up",
+    "forebay_catalog_copy_timestamp_seconds",
     "forebay_certificate_expiry_timestamp_seconds",
     "forebay_certificate_renewal_failed",
     "forebay_token_expiry_timestamp_seconds",
