@@ -11,13 +11,13 @@ use forebay_testkit::{
     proxy::Proxy,
     servers::{self, Kind},
 };
-use tokio::time::{Instant, sleep};
 use tonic::{Code, Status};
 
 use crate::{
     backend::{Backend, Cluster},
     cluster::nodes::Nodes,
     node::Node,
+    scenario::until,
 };
 
 const NAMESPACE: &str = "e2e";
@@ -26,19 +26,10 @@ const OTHER: &str = "other-topic";
 /// Each step is over within this time, on a machine that does much else.
 const STEP_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Waits until something is so.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so().await {
-        assert!(begun.elapsed() < STEP_TIMEOUT, "{what}");
-        sleep(Duration::from_millis(20)).await;
-    }
-}
-
 /// Waits until a file holds a text.
 async fn holds(file: &Path, text: &str) {
     let read = async || fs::read_to_string(file).is_ok_and(|found| found.contains(text));
-    until(&format!("{} does not hold {text}", file.display()), read).await;
+    until(&format!("{} holds {text}", file.display()), STEP_TIMEOUT, read).await;
 }
 
 async fn store(node: &Node) {
@@ -93,12 +84,15 @@ async fn the_only_node_starts_without_its_catalog() {
     // One that is gone is written again.
     holds(&file, PAUSED).await;
     let metric = "\nforebay_catalog_copy_timestamp_seconds 1";
-    until("no time of the copy", async || node.fetch("/metrics").await.1.contains(metric)).await;
+    until("the time of the copy is a metric", STEP_TIMEOUT, async || {
+        node.fetch("/metrics").await.1.contains(metric)
+    })
+    .await;
     node.kill9().await;
     way.refuse();
 
     let node = cluster.start(0).await;
-    until("the other topic is not served", async || take(&node, OTHER).await == 1).await;
+    until("the other topic is served", STEP_TIMEOUT, async || take(&node, OTHER).await == 1).await;
     assert_eq!(take(&node, PAUSED).await, 0, "the pause holds");
     store(&node).await;
     let refused = pause(&node).await.expect_err("a change waits for the catalog");
@@ -114,9 +108,9 @@ async fn the_only_node_starts_without_its_catalog() {
     };
     let resumed =
         async || AdminServiceClient::new(node.channel()).resume_topic(request.clone()).await.is_ok();
-    until("a change is still refused", resumed).await;
+    until("a change is made", STEP_TIMEOUT, resumed).await;
     holds(&cluster.log(0), "joined the cluster").await;
-    until("the topic is still paused", async || take(&node, PAUSED).await > 0).await;
+    until("the topic is resumed", STEP_TIMEOUT, async || take(&node, PAUSED).await > 0).await;
     let status: serde_json::Value = serde_json::from_str(&node.fetch("/status.json").await.1).unwrap();
     assert_eq!(status["cluster"]["nodes"].as_array().unwrap().len(), 1, "{status}");
     assert!(node.terminate().await.0.success());
@@ -182,7 +176,7 @@ async fn a_node_of_several_starts_with_the_copy_of_another() {
     assert!(!fs::read_to_string(&copies[0]).unwrap().contains(PAUSED), "its own copy is an older one");
     way.refuse();
     let first = cluster.start(0).await;
-    until("the pause is not known", async || is_paused(&first).await).await;
+    until("the pause is known", STEP_TIMEOUT, async || is_paused(&first).await).await;
     store(&first).await;
     way.pass();
     cluster.evenly_owned(&[first, second]).await;

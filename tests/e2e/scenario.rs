@@ -3,11 +3,25 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_testkit::servers::Kind;
+use tokio::time::{Instant, sleep};
 
 use crate::history::{Counts, History};
 
 /// A queue must make progress again within this time after a fault.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// How often something is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Waits until something is so. Panics with `what` if that takes longer than `timeout`.
+pub async fn until(what: &str, timeout: Duration, mut is_so: impl AsyncFnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so().await {
+        assert!(begun.elapsed() < timeout, "not within {timeout:?}: {what}");
+        sleep(LOOK_EVERY).await;
+    }
+    println!("{what}, after {:?}", begun.elapsed());
+}
 
 /// How often a test injects its fault: `FOREBAY_E2E_ROUNDS`, or the test's default.
 pub fn rounds(default: u32) -> u32 {

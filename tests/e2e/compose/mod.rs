@@ -7,10 +7,14 @@ mod stack;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use forebay_proto::v1::{ListShardsRequest, admin_service_client::AdminServiceClient};
-use tokio::time::{Instant, sleep};
 use tonic::transport::Channel;
 
-use crate::{drain::drain_and_check, history::History, load::Load, scenario::progress};
+use crate::{
+    drain::drain_and_check,
+    history::History,
+    load::Load,
+    scenario::{progress, until},
+};
 use stack::{Container, Stack};
 
 /// How many nodes there are at first, and how many later.
@@ -20,17 +24,6 @@ const PROGRESS: u64 = 1_000;
 /// A node that joins has its share within this time, and a shard has a new owner. It is a few seconds on a
 /// machine with nothing else to do.
 const OWNERS_TIMEOUT: Duration = Duration::from_secs(120);
-/// How often the cluster is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so().await {
-        assert!(begun.elapsed() < OWNERS_TIMEOUT, "not within {OWNERS_TIMEOUT:?}: {what}");
-        sleep(LOOK_EVERY).await;
-    }
-    println!("{what}, after {:?}", begun.elapsed());
-}
 
 fn channels(nodes: &[Container]) -> Vec<Channel> {
     nodes.iter().map(Container::channel).collect()
@@ -58,13 +51,13 @@ async fn nodes_in_containers_keep_every_promise() {
 
     let nodes = stack.up(NODES[1]);
     load.retarget(channels(&nodes));
-    until("each node owns a shard", async || owners(&nodes[0]).await == names(&nodes)).await;
+    until("each node owns a shard", OWNERS_TIMEOUT, async || owners(&nodes[0]).await == names(&nodes)).await;
     progress(&history, "load at three nodes", PROGRESS).await;
 
     let (victim, survivors) = nodes.split_first().unwrap();
     stack.kill(victim);
     let all_taken = async || owners(&survivors[0]).await.is_subset(&names(survivors));
-    until("the survivors own every shard", all_taken).await;
+    until("the survivors own every shard", OWNERS_TIMEOUT, all_taken).await;
     load.retarget(channels(survivors));
     progress(&history, "load after a node was killed", PROGRESS).await;
     let counts = history.counts();
@@ -73,12 +66,13 @@ async fn nodes_in_containers_keep_every_promise() {
     let nodes = stack.up(NODES[1]);
     load.retarget(channels(&nodes));
     let seen = async || stack.prometheus("sum(up{job=\"forebay\"})") == Some(NODES[1] as f64);
-    until("Prometheus sees every node", seen).await;
+    until("Prometheus sees every node", OWNERS_TIMEOUT, seen).await;
     progress(&history, "load after it was started again", PROGRESS).await;
     load.stop().await;
 
     // A node delivers the items of its own shards.
     let last = stack.up(1);
-    until("the last node owns every shard", async || owners(&last[0]).await == names(&last)).await;
+    until("the last node owns every shard", OWNERS_TIMEOUT, async || owners(&last[0]).await == names(&last))
+        .await;
     drain_and_check(&history, last[0].channel()).await;
 }
