@@ -1,9 +1,6 @@
 //! The file of tokens that operators keep: TOML with a `[[token]]` for each. It holds no secret.
 
-use std::{
-    collections::HashSet,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::collections::HashSet;
 
 use forebay_types::Timestamp;
 use serde::Deserialize;
@@ -213,11 +210,9 @@ fn is_not_revoked(line: &str) -> bool {
 
 /// A time in the file, in whole seconds.
 pub(crate) fn rfc3339(time: Timestamp) -> String {
-    let since = Duration::from_micros(u64::try_from(time.as_micros()).unwrap_or(0));
     // Beyond the year 9999 a time can't be written.
-    let latest = Duration::from_secs(253_402_300_799);
-    let time: SystemTime = UNIX_EPOCH + since.min(latest);
-    humantime::format_rfc3339_seconds(time).to_string()
+    let latest = Timestamp::from_micros(253_402_300_799_000_000);
+    humantime::format_rfc3339_seconds(time.min(latest).into()).to_string()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::{
     num::NonZeroU64,
     str::FromStr,
-    time::{Duration, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,13 @@ impl Timestamp {
     /// How long it is from `earlier` to this time; zero if it lies before.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+/// A time before the Unix epoch counts as the epoch.
+impl From<Timestamp> for SystemTime {
+    fn from(time: Timestamp) -> Self {
+        UNIX_EPOCH + time.since(Timestamp::from_micros(0))
     }
 }
 
@@ -147,6 +154,16 @@ fn micros(span: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_of_the_system_is_the_same_and_not_before_the_epoch() {
+        let of = |micros| {
+            let time = SystemTime::from(Timestamp::from_micros(micros));
+            time.duration_since(UNIX_EPOCH).unwrap().as_micros()
+        };
+        assert_eq!([of(i64::MIN), of(-1), of(0), of(1_500_001)], [0, 0, 0, 1_500_001]);
+        assert_eq!(of(i64::MAX), i64::MAX.unsigned_abs().into());
+    }
 
     #[test]
     fn a_time_is_read_with_any_offset() {

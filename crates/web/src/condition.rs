@@ -1,9 +1,6 @@
 //! How a node is, in one line: the same words on the page and in `/status.json`.
 
-use std::{
-    fmt::{self, Display},
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::fmt::{self, Display};
 
 use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status};
 use forebay_membership::ClusterState;
@@ -113,19 +110,17 @@ struct Time {
 
 impl Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [time, now] = [self.micros, self.now.as_micros()]
-            .map(|micros| humantime::format_rfc3339_seconds(time(micros)).to_string());
+        let [time, now] = [Timestamp::from_micros(self.micros), self.now]
+            .map(|at| humantime::format_rfc3339_seconds(at.into()).to_string());
         let is_today = time[..TIME_OF_DAY.start] == now[..TIME_OF_DAY.start];
         f.write_str(if is_today { &time[TIME_OF_DAY] } else { &time })
     }
 }
 
-fn time(micros: i64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_micros(u64::try_from(micros).unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use forebay_engine::MissingHome;
 
     use super::*;

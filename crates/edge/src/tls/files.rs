@@ -186,8 +186,7 @@ impl Files {
 
 /// A time in UTC, for people.
 pub fn time(time: Timestamp) -> impl std::fmt::Display {
-    let micros = u64::try_from(time.as_micros()).unwrap_or(0);
-    humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + std::time::Duration::from_micros(micros))
+    humantime::format_rfc3339_seconds(time.into())
 }
 
 #[cfg(test)]

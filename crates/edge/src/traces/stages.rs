@@ -2,7 +2,7 @@
 //! then for the commit of that batch. Hundreds of calls may wait for one commit: it is a span of each that is
 //! recorded, so that every trace is whole by itself. Shard, epoch and number say which are the same.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use forebay_engine::SeenCommit;
 use opentelemetry::{
@@ -19,8 +19,7 @@ const COMMIT: &str = "forebay.commit";
 /// Ends the spans of a call that has begun then. One that waited for no commit has none.
 pub fn record(tracer: &SdkTracer, call: &SpanContext, began: SystemTime, commits: &[SeenCommit]) {
     let times = |commit: &SeenCommit| {
-        let ended = u64::try_from(commit.ended_at.as_micros()).unwrap_or(0);
-        let ended = UNIX_EPOCH + Duration::from_micros(ended);
+        let ended = SystemTime::from(commit.ended_at);
         // The clock may have been set back meanwhile: no part of a call begins before it.
         let sent = ended.checked_sub(commit.took).unwrap_or(ended).max(began);
         (sent, ended.max(sent))

@@ -1,6 +1,6 @@
 //! Refusals that several calls give.
 
-use std::{fmt::Write as _, time::Duration};
+use std::fmt::Write as _;
 
 use forebay_types::{Pause, Reason, Refusal, Topic};
 
@@ -24,9 +24,8 @@ const NOTE_BYTES: usize = 200;
 pub(crate) fn paused(topic: &Topic, pause: &Pause) -> Refusal {
     let mut message = format!("topic {topic} is paused for new items");
     if let Some(until) = pause.until {
-        let span = Duration::from_micros(until.as_micros().try_into().unwrap_or(0));
         // A time behind the year 9999 can't be written.
-        let _ = write!(message, " until {}", humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + span));
+        let _ = write!(message, " until {}", humantime::format_rfc3339_seconds(until.into()));
     }
     if !pause.note.is_empty() {
         message.push_str(": ");

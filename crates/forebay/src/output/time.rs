@@ -1,6 +1,6 @@
 //! Times in tables.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use forebay_client::Timestamp;
@@ -48,12 +48,12 @@ impl Style {
 
     /// A time.
     pub fn time(&self, at: Timestamp) -> String {
-        let micros = u64::try_from(at.as_micros()).unwrap_or(0);
         match self.form {
-            TimeForm::Iso => {
-                humantime::format_rfc3339_micros(UNIX_EPOCH + Duration::from_micros(micros)).to_string()
+            TimeForm::Iso => humantime::format_rfc3339_micros(at.into()).to_string(),
+            TimeForm::Unix => {
+                let micros = u64::try_from(at.as_micros()).unwrap_or(0);
+                format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
             }
-            TimeForm::Unix => format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000),
             TimeForm::Relative => relative(at, self.now),
         }
     }

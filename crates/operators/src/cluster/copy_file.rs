@@ -12,7 +12,7 @@ use std::{
     os::unix::fs::OpenOptionsExt as _,
     path::PathBuf,
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 
 use forebay_config::Config;
@@ -110,14 +110,13 @@ impl CopyFile {
         if versions.zip(kept).is_some_and(|(now, kept)| !now.follows(kept)) {
             return Err(CopyError::WentBack);
         }
-        let (file, micros) = (self.clone(), clock.wall().as_micros());
-        let now = UNIX_EPOCH + Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+        let (file, now) = (self.clone(), clock.wall());
         let written = tokio::task::spawn_blocking(move || match image {
             Some(image) => file.write(&image),
-            None => fs::File::open(&file.0)?.set_modified(now),
+            None => fs::File::open(&file.0)?.set_modified(now.into()),
         });
         written.await.unwrap_or_else(|panic| Err(io::Error::other(panic)))?;
-        metrics::gauge!("forebay_catalog_copy_timestamp_seconds").set(micros as f64 / 1e6);
+        metrics::gauge!("forebay_catalog_copy_timestamp_seconds").set(now.as_micros() as f64 / 1e6);
         Ok(versions)
     }
 

@@ -1,6 +1,6 @@
 //! Adds, drains and removes shards of the catalog. The nodes act on it at their next look, within a second.
 
-use std::{fmt, sync::Arc, time::UNIX_EPOCH};
+use std::{fmt, sync::Arc};
 
 use forebay_config::{Config, ShardConfig, ShardUrl};
 use forebay_store::{
@@ -94,13 +94,10 @@ struct Time(Timestamp);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match u64::try_from(self.0.as_micros()) {
-            _ if self.0 == Timestamp::MAX => f.write_str("never"),
-            Ok(micros) => {
-                let time = UNIX_EPOCH + std::time::Duration::from_micros(micros);
-                write!(f, "{}", humantime::format_rfc3339_seconds(time))
-            }
-            Err(_) => f.write_str("long ago"),
+        match self.0 {
+            Timestamp::MAX => f.write_str("never"),
+            time if time.as_micros() < 0 => f.write_str("long ago"),
+            time => write!(f, "{}", humantime::format_rfc3339_seconds(time.into())),
         }
     }
 }

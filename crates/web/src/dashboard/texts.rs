@@ -85,12 +85,11 @@ pub fn age(at: Option<prost_types::Timestamp>, now: Timestamp) -> String {
 
 /// A time in UTC, to the second.
 pub(crate) fn utc(at: Timestamp) -> String {
-    let since = Duration::from_micros(u64::try_from(at.as_micros()).unwrap_or(0));
     // Up to the year 9999, which no time of ours is after.
-    match std::time::UNIX_EPOCH.checked_add(since).filter(|_| since.as_secs() < 253_402_300_800) {
-        Some(time) => humantime::format_rfc3339_seconds(time).to_string().replace('T', " ").replace('Z', ""),
-        None => "never".to_owned(),
+    if at.as_micros() >= 253_402_300_800_000_000 {
+        return "never".to_owned();
     }
+    humantime::format_rfc3339_seconds(at.into()).to_string().replace('T', " ").replace('Z', "")
 }
 
 /// A time, how long ago it is, or will be. `–`: there is none.

@@ -1,10 +1,7 @@
 //! The shards to ask for keys before their items are stored: their earlier homes first, if they have any,
 //! then their home shard.
 
-use std::{
-    collections::VecDeque,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::collections::VecDeque;
 
 use forebay_types::{Reason, Refusal, ShardId, Timestamp};
 
@@ -95,9 +92,7 @@ fn until_recorded(core: &Core, now: Timestamp) -> LookupPlan {
 /// An earlier home of the keys is not configured any more.
 fn removed(homes: &mut KeyHomes, id: ShardId, now: Timestamp) -> Refusal {
     let until = homes.missing(now).remove(&id).unwrap_or(now);
-    let micros = u64::try_from(until.as_micros()).unwrap_or(0);
-    let time = UNIX_EPOCH + Duration::from_micros(micros);
-    let until = humantime::format_rfc3339_seconds(time);
+    let until = humantime::format_rfc3339_seconds(until.into());
     if homes.is_to_be_named(id) {
         tracing::warn!(
             shard.id = id.0,

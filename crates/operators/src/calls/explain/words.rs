@@ -1,7 +1,5 @@
 //! Findings, and how their sentences speak of nodes, numbers and times.
 
-use std::time::{Duration, UNIX_EPOCH};
-
 use forebay_proto::{
     time::to_timestamp,
     v1::{self, BlockerCode},
@@ -50,8 +48,7 @@ impl FoundBlocker {
 
 /// A time, to the second.
 pub fn time(at: Timestamp) -> String {
-    let micros = u64::try_from(at.as_micros()).unwrap_or(0);
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_micros(micros)).to_string()
+    humantime::format_rfc3339_seconds(at.into()).to_string()
 }
 
 /// Number of items, in words of a sentence.

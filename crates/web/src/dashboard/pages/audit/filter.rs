@@ -151,9 +151,7 @@ fn time(field: &str, text: &str, now: Timestamp) -> Result<Option<Timestamp>, Tr
 
 /// A time to the microsecond, as [`time`] reads it.
 fn exact(at: Timestamp) -> String {
-    let since = std::time::Duration::from_micros(u64::try_from(at.as_micros()).unwrap_or(0));
-    let time = UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH);
-    humantime::format_rfc3339_micros(time).to_string()
+    humantime::format_rfc3339_micros(at.into()).to_string()
 }
 
 #[cfg(test)]
