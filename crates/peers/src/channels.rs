@@ -1,4 +1,5 @@
-//! Connections to other nodes. Each is opened when it is first used, and anew after it broke.
+//! Connections to other nodes. Each is opened when it is first used, and anew after it broke or the certificate
+//! was renewed: the other node ends one whose authority it gives up, with all calls that are under way there.
 
 use std::{
     collections::HashMap,
@@ -9,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use forebay_edge::tls::PeerTls;
 use forebay_proto::peer::peer_service_client::PeerServiceClient;
 use tokio::time::Instant;
 use tonic::{
@@ -67,10 +69,20 @@ pub struct Link {
 enum State {
     /// It is not open.
     Closed,
-    /// It was open when it was last used. The number tells it from those before.
-    Open(u64, Client),
+    /// It was open when it was last used.
+    Open(OpenConnection),
     /// It could not be opened, and is not tried again before this time.
     Down(Instant, String),
+}
+
+/// A connection that was open when it was last used.
+struct OpenConnection {
+    /// Tells it from those before.
+    number: u64,
+    /// Calls over it. It closes once nobody has a copy.
+    client: Client,
+    /// The settings with which it was made.
+    tls: Option<Arc<PeerTls>>,
 }
 
 impl Channels {
@@ -115,20 +127,23 @@ impl Link {
     /// with the reason why it can't be opened.
     pub async fn client(&self) -> Result<(u64, Client), String> {
         let mut state = self.state.lock().await;
+        let tls = self.dial.settings();
         match &*state {
-            State::Open(number, client) => return Ok((*number, client.clone())),
+            State::Open(open) if open.tls.as_ref().map(Arc::as_ptr) == tls.as_ref().map(Arc::as_ptr) => {
+                return Ok((open.number, open.client.clone()));
+            }
             State::Down(until, why) if Instant::now() < *until => return Err(why.clone()),
-            State::Down(..) | State::Closed => {}
+            State::Open(_) | State::Down(..) | State::Closed => {}
         }
         // The library's own limit does not hold for all that comes before the first answer.
-        let connected = tokio::time::timeout(CONNECT_TIMEOUT, self.dial.connect(&self.endpoint)).await;
-        let failed = match connected {
+        let connecting = self.dial.connect(&self.endpoint, tls.clone());
+        let failed = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
             Ok(Ok(channel)) => {
                 let credentials = AddCredentials(self.credentials.clone());
                 let client = PeerServiceClient::with_interceptor(channel, credentials)
                     .max_decoding_message_size(ANSWER_BYTES_MAX);
                 let number = OPENED.fetch_add(1, Ordering::Relaxed);
-                *state = State::Open(number, client.clone());
+                *state = State::Open(OpenConnection { number, client: client.clone(), tls });
                 return Ok((number, client));
             }
             Ok(Err(error)) => cause(&error),
@@ -141,7 +156,7 @@ impl Link {
     /// A call over this connection failed: the next one opens another.
     pub async fn broke(&self, number: u64) {
         let mut state = self.state.lock().await;
-        if matches!(*state, State::Open(open, _) if open == number) {
+        if matches!(&*state, State::Open(open) if open.number == number) {
             *state = State::Closed;
         }
     }
@@ -154,4 +169,60 @@ fn cause(error: &dyn std::error::Error) -> String {
         cause = source;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use forebay_edge::tls::{Certificates, PeerTlsFiles, ReloadTask, TlsSettings};
+    use forebay_testkit::certificates::Authority;
+    use forebay_types::{Clock as _, ClusterId, SystemClock};
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+
+    use super::*;
+
+    /// Writes another certificate of a node, and says where.
+    fn issue(authority: &Authority, folder: &Path) -> PeerTlsFiles {
+        let [cert, key] = authority.issue(&["127.0.0.1"]).write(folder, "node");
+        PeerTlsFiles { cert, key, ca: authority.write(folder, "ca"), name: None }
+    }
+
+    #[tokio::test]
+    async fn a_renewed_certificate_has_another_connection_and_leaves_the_calls_of_the_one_before() {
+        let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new("authority"));
+        let clock = Arc::new(SystemClock::default());
+        let settings = TlsSettings { server: None, peer: Some(issue(&authority, folder.path())) };
+        let certificates = Certificates::load(&settings, clock.wall()).unwrap();
+        let live = certificates.peer().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let acceptor = TlsAcceptor::from(live.current().server.clone());
+        tokio::spawn(async move {
+            let mut open = Vec::new();
+            loop {
+                let stream = listener.accept().await.unwrap().0;
+                open.push(acceptor.accept(stream).await.unwrap());
+            }
+        });
+
+        let credentials = Credentials::new(ClusterId::default(), Vec::new());
+        let channels = Channels::new(Dial::new(Some(live)), credentials, KEEPALIVE, 1);
+        let link = channels.link(&address).unwrap();
+        let (first, _calls) = link.client().await.unwrap();
+        assert_eq!(link.client().await.unwrap().0, first, "the files were not changed");
+        issue(&authority, folder.path());
+        let reload = ReloadTask::start(&certificates, clock);
+        reload.look_now();
+        let second = loop {
+            match link.client().await.unwrap().0 {
+                number if number == first => tokio::task::yield_now().await,
+                number => break number,
+            }
+        };
+        assert_eq!(link.client().await.unwrap().0, second);
+        link.broke(first).await;
+        assert_eq!(link.client().await.unwrap().0, second, "another connection broke");
+    }
 }

@@ -32,9 +32,13 @@ impl Dial {
         format!("{scheme}://{address}")
     }
 
-    /// A connection that is open. TLS takes what the files of the certificate hold now.
-    pub async fn connect(&self, endpoint: &Endpoint) -> Result<Channel, Error> {
-        let tls = self.0.clone();
+    /// The TLS settings in use, of which the files may make others at any time.
+    pub fn settings(&self) -> Option<Arc<PeerTls>> {
+        self.0.as_ref().map(|live| live.current())
+    }
+
+    /// A connection that is open, made with settings that were in use.
+    pub async fn connect(&self, endpoint: &Endpoint, tls: Option<Arc<PeerTls>>) -> Result<Channel, Error> {
         let connector = tower::service_fn(move |uri: Uri| {
             let tls = tls.clone();
             async move { open(&uri, tls.as_deref()).await.map(TokioIo::new) }
@@ -43,12 +47,12 @@ impl Dial {
     }
 }
 
-async fn open(uri: &Uri, tls: Option<&Live<PeerTls>>) -> io::Result<Box<dyn Bytes>> {
+async fn open(uri: &Uri, tls: Option<&PeerTls>) -> io::Result<Box<dyn Bytes>> {
     let authority = uri.authority().ok_or_else(|| io::Error::other("the address has no host"))?;
     let stream = TcpStream::connect(authority.as_str()).await?;
     // Without this option the connection still works.
     let _ = stream.set_nodelay(true);
     let Some(tls) = tls else { return Ok(Box::new(stream)) };
     let host = authority.host().trim_matches(['[', ']']);
-    Ok(Box::new(tls.current().connect(stream, host).await?))
+    Ok(Box::new(tls.connect(stream, host).await?))
 }

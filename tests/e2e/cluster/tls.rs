@@ -211,7 +211,7 @@ async fn nodes_change_to_another_authority_one_step_at_a_time() {
     renewed(&cluster, &nodes, 3).await;
     store_everywhere(&client, cluster.shards).await;
 
-    // Connections that were open are left alone, so that new ones are to be seen after a restart alone.
+    // The next calls had other connections after each step. A restart shows that the files alone suffice.
     assert!(nodes.pop().unwrap().terminate().await.0.success());
     nodes.push(cluster.start(1).await.with_tls(tls()));
     both_own(&cluster, &nodes).await;
