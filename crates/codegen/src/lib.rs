@@ -77,7 +77,11 @@ fn admin_calls(files: &FileDescriptorSet) -> String {
         let name = method.name();
         format!(
             "impl crate::AdminCall for {name}Request {{\n    type Answer = {name}Response;\n    \
-             const PATH: &'static str = \"/forebay.v1.{ADMIN}/{name}\";\n}}\n"
+             const PATH: &'static str = \"/forebay.v1.{ADMIN}/{name}\";\n\n    \
+             fn encoded(&self) -> ::prost::bytes::Bytes {{\n        \
+             ::prost::Message::encode_to_vec(self).into()\n    }}\n\n    \
+             fn decoded(answer: ::prost::bytes::Bytes) -> Result<{name}Response, tonic::Status> {{\n        \
+             crate::admin_call::read(answer)\n    }}\n}}\n"
         )
     };
     methods.map(call).collect()

@@ -33,6 +33,7 @@ use forebay_web::{
     MetricSources, NodeInfo, metrics,
     serve_http::{HttpError, serve_http},
 };
+use futures_util::future::BoxFuture;
 use prost_reflect::DescriptorError;
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -99,8 +100,13 @@ pub enum StartError {
     Random(#[from] NoRandomNumbers),
 }
 
-/// Starts a node. It takes over its shards in the background; [`Node::ready`] waits for the first.
-pub async fn start(config: Config) -> Result<Node, StartError> {
+/// Starts a node. It takes over its shards in the background; [`Node::ready`] waits for the first. Boxed, so
+/// that this crate compiles all that a node does, and not each program that runs one.
+pub fn start(config: Config) -> BoxFuture<'static, Result<Node, StartError>> {
+    Box::pin(start_node(config))
+}
+
+async fn start_node(config: Config) -> Result<Node, StartError> {
     // 1. Certificates, the catalog, which names the shards, and credentials. Metrics include the first call.
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let certificates = certificates(&config, &clock)?;

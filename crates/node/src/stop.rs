@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_membership::ClusterTask;
 use forebay_operators::cluster::Member;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use tokio::task::JoinHandle;
 
 use crate::node::Node;
@@ -21,7 +21,11 @@ const HTTP_CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 const SPANS_SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Stops all nodes of a cluster. None hands its shards over to another one that is about to stop as well.
-pub async fn stop_all(mut nodes: Vec<Node>) -> Result<(), String> {
+pub fn stop_all(nodes: Vec<Node>) -> BoxFuture<'static, Result<(), String>> {
+    Box::pin(stop_each(nodes))
+}
+
+async fn stop_each(mut nodes: Vec<Node>) -> Result<(), String> {
     if nodes.len() > 1 {
         let members = nodes.iter_mut().filter_map(|node| node.member.cluster.take());
         join_all(members.map(ClusterTask::leave_with_all)).await;

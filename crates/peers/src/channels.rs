@@ -1,5 +1,6 @@
-//! Connections to other nodes. Each is opened when it is first used, and anew after it broke or the certificate
-//! was renewed: the other node ends one whose authority it gives up, with all calls that are under way there.
+//! Connections to other nodes. Each is opened when it is first used, and anew after it broke or the
+//! certificate was renewed: the other node ends one whose authority it gives up, with all calls that are
+//! under way there.
 
 use std::{
     collections::HashMap,

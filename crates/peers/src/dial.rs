@@ -3,6 +3,7 @@
 use std::{io, sync::Arc};
 
 use forebay_edge::tls::{Live, PeerTls};
+use futures_util::future::BoxFuture;
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -37,13 +38,18 @@ impl Dial {
         self.0.as_ref().map(|live| live.current())
     }
 
-    /// A connection that is open, made with settings that were in use.
-    pub async fn connect(&self, endpoint: &Endpoint, tls: Option<Arc<PeerTls>>) -> Result<Channel, Error> {
+    /// A connection that is open, made with settings that were in use. Boxed, as each user of a link would
+    /// compile it else.
+    pub fn connect<'a>(
+        &self,
+        endpoint: &'a Endpoint,
+        tls: Option<Arc<PeerTls>>,
+    ) -> BoxFuture<'a, Result<Channel, Error>> {
         let connector = tower::service_fn(move |uri: Uri| {
             let tls = tls.clone();
             async move { open(&uri, tls.as_deref()).await.map(TokioIo::new) }
         });
-        endpoint.connect_with_connector(connector).await
+        Box::pin(endpoint.connect_with_connector(connector))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The gRPC interface of Forebay, generated from `proto/`.
 #![doc = include_str!("../README.md")]
 
+mod admin_call;
 pub mod codes;
 mod settings;
 pub mod time;
@@ -16,14 +17,6 @@ mod generated {
 #[allow(clippy::all, reason = "generated")]
 mod generated_peer {
     include!("generated/forebay.peer.v1.rs");
-}
-
-/// The request of an operator's call. The call and its answer follow from it.
-pub trait AdminCall: prost::Message + Clone + Default + 'static {
-    /// The answer.
-    type Answer: prost::Message + Default + 'static;
-    /// Its path over HTTP.
-    const PATH: &'static str;
 }
 
 /// The package `forebay.v1`.
@@ -42,6 +35,7 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin
 /// The full name of the service, as health checks ask for it.
 pub const SERVICE: &str = "forebay.v1.QueueService";
 
+pub use admin_call::{AdminCall, call_encoded};
 pub use tonic_types::Status;
 
 #[cfg(test)]

@@ -5,10 +5,10 @@ use std::{
     time::Duration,
 };
 
-use forebay_proto::{AdminCall, v1::queue_service_client::QueueServiceClient};
+use bytes::Bytes;
+use forebay_proto::{AdminCall, call_encoded, v1::queue_service_client::QueueServiceClient};
 use tokio::time::Instant;
-use tonic::{Request, Status, client::Grpc, codegen::http::uri::PathAndQuery};
-use tonic_prost::ProstCodec;
+use tonic::Request;
 
 use super::health::Health;
 use crate::{address::Address, error::Error, rng::SharedRng, token::Link};
@@ -64,14 +64,20 @@ impl Endpoint {
 
     /// Makes an operator's call, once.
     pub(crate) async fn ask<Q: AdminCall>(&self, request: Q, timeout: Duration) -> Result<Q::Answer, Error> {
-        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(RESPONSE_BYTES_MAX);
-        let answer = async {
-            grpc.ready().await.map_err(|error| Status::unknown(format!("Service was not ready: {error}")))?;
-            let path = PathAndQuery::from_static(Q::PATH);
-            grpc.unary(Request::new(request), path, ProstCodec::<Q, Q::Answer>::default()).await
-        };
+        let answer = self.ask_encoded(Q::PATH, request.encoded(), timeout).await?;
+        Q::decoded(answer).map_err(|status| Error::of_call(&status).at(self.address()))
+    }
+
+    /// The same for all calls.
+    pub(crate) async fn ask_encoded(
+        &self,
+        path: &'static str,
+        request: Bytes,
+        timeout: Duration,
+    ) -> Result<Bytes, Error> {
+        let answer = call_encoded(self.channel.clone(), path, Request::new(request), RESPONSE_BYTES_MAX);
         match tokio::time::timeout(timeout, answer).await {
-            Ok(Ok(answer)) => Ok(answer.into_inner()),
+            Ok(Ok(answer)) => Ok(answer),
             Ok(Err(status)) => Err(Error::of_call(&status).at(self.address())),
             Err(_) => Err(Error::timed_out(self.address(), timeout)),
         }

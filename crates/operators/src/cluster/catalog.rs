@@ -8,8 +8,8 @@ use forebay_store::{Catalog, CatalogShard, MySqlCatalog, MySqlOptions, SqliteCat
 /// The catalog at a URL.
 pub fn open_catalog(url: &ShardUrl, options: &MySqlOptions) -> Result<Arc<dyn Catalog>, StoreError> {
     Ok(match url {
-        ShardUrl::Sqlite(path) => Arc::new(SqliteCatalog::new(path)),
-        ShardUrl::MySql(url) => Arc::new(MySqlCatalog::new(url, options)?),
+        ShardUrl::Sqlite(path) => SqliteCatalog::new(path).shared(),
+        ShardUrl::MySql(url) => MySqlCatalog::new(url, options)?.shared(),
     })
 }
 

@@ -6899,156 +6899,468 @@ pub mod queue_service_server {
 impl crate::AdminCall for ListNodesRequest {
     type Answer = ListNodesResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ListNodes";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ListNodesResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ListShardsRequest {
     type Answer = ListShardsResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ListShards";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ListShardsResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for AddShardRequest {
     type Answer = AddShardResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/AddShard";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<AddShardResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for DrainShardRequest {
     type Answer = DrainShardResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/DrainShard";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<DrainShardResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for RemoveShardRequest {
     type Answer = RemoveShardResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/RemoveShard";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<RemoveShardResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for MoveShardRequest {
     type Answer = MoveShardResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/MoveShard";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<MoveShardResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for DrainNodeRequest {
     type Answer = DrainNodeResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/DrainNode";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<DrainNodeResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ListTopicsRequest {
     type Answer = ListTopicsResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ListTopics";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ListTopicsResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for GetTopicRequest {
     type Answer = GetTopicResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/GetTopic";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<GetTopicResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ListConsumersRequest {
     type Answer = ListConsumersResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ListConsumers";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ListConsumersResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for GetHistoryRequest {
     type Answer = GetHistoryResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/GetHistory";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<GetHistoryResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for PauseTopicRequest {
     type Answer = PauseTopicResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/PauseTopic";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<PauseTopicResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ResumeTopicRequest {
     type Answer = ResumeTopicResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ResumeTopic";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ResumeTopicResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for PutTopicRequest {
     type Answer = PutTopicResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/PutTopic";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<PutTopicResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for DeleteTopicRequest {
     type Answer = DeleteTopicResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/DeleteTopic";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<DeleteTopicResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ListNamespacesRequest {
     type Answer = ListNamespacesResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ListNamespaces";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ListNamespacesResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for GetNamespaceRequest {
     type Answer = GetNamespaceResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/GetNamespace";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<GetNamespaceResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for PutNamespaceRequest {
     type Answer = PutNamespaceResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/PutNamespace";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<PutNamespaceResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for DeleteNamespaceRequest {
     type Answer = DeleteNamespaceResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/DeleteNamespace";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<DeleteNamespaceResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ExportSettingsRequest {
     type Answer = ExportSettingsResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ExportSettings";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ExportSettingsResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ApplySettingsRequest {
     type Answer = ApplySettingsResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ApplySettings";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ApplySettingsResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ListItemsRequest {
     type Answer = ListItemsResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ListItems";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ListItemsResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for GetItemRequest {
     type Answer = GetItemResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/GetItem";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<GetItemResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for CancelItemsRequest {
     type Answer = CancelItemsResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/CancelItems";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<CancelItemsResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for UpdateItemRequest {
     type Answer = UpdateItemResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/UpdateItem";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<UpdateItemResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ExplainTopicRequest {
     type Answer = ExplainTopicResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ExplainTopic";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ExplainTopicResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ExplainItemRequest {
     type Answer = ExplainItemResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ExplainItem";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ExplainItemResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for GroupDeadLettersRequest {
     type Answer = GroupDeadLettersResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/GroupDeadLetters";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<GroupDeadLettersResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for StartOperationRequest {
     type Answer = StartOperationResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/StartOperation";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<StartOperationResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for GetOperationRequest {
     type Answer = GetOperationResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/GetOperation";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<GetOperationResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ListOperationsRequest {
     type Answer = ListOperationsResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ListOperations";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ListOperationsResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for CancelOperationRequest {
     type Answer = CancelOperationResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/CancelOperation";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<CancelOperationResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for SetOperationRateRequest {
     type Answer = SetOperationRateResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/SetOperationRate";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<SetOperationRateResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ListAuditRecordsRequest {
     type Answer = ListAuditRecordsResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ListAuditRecords";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ListAuditRecordsResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for CreateTokenRequest {
     type Answer = CreateTokenResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/CreateToken";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<CreateTokenResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for ListTokensRequest {
     type Answer = ListTokensResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/ListTokens";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<ListTokensResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for RotateTokenRequest {
     type Answer = RotateTokenResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/RotateToken";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<RotateTokenResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for RevokeTokenRequest {
     type Answer = RevokeTokenResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/RevokeToken";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<RevokeTokenResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }
 impl crate::AdminCall for WhoAmIRequest {
     type Answer = WhoAmIResponse;
     const PATH: &'static str = "/forebay.v1.AdminService/WhoAmI";
+
+    fn encoded(&self) -> ::prost::bytes::Bytes {
+        ::prost::Message::encode_to_vec(self).into()
+    }
+
+    fn decoded(answer: ::prost::bytes::Bytes) -> Result<WhoAmIResponse, tonic::Status> {
+        crate::admin_call::read(answer)
+    }
 }

@@ -1,5 +1,7 @@
 //! A catalog in a schema of MySQL or MariaDB.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use super::{
@@ -8,7 +10,7 @@ use super::{
     session::MySqlSession,
 };
 use crate::{
-    catalog::{CatalogSession, Connections, Connector},
+    catalog::{Catalog, CatalogSession, Connections, Connector},
     error::{ErrorClass, MigrateError, StoreError},
     mysql_address::{MySqlOptions, Target, options},
     sql::{
@@ -37,6 +39,11 @@ impl MySqlCatalog {
     /// explains what is wrong with the URL and never repeats a password.
     pub fn new(url: &str, options: &MySqlOptions) -> Result<Self, StoreError> {
         Ok(Self { target: options::parse(url, "catalog", options)?, connections: Connections::default() })
+    }
+
+    /// The catalog as nodes hold it. Made here, so that this crate alone compiles its calls.
+    pub fn shared(self) -> Arc<dyn Catalog> {
+        Arc::new(self)
     }
 }
 

@@ -1,12 +1,12 @@
 //! A catalog in a SQLite file, for `forebay dev` and tests.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 
 use super::{migrate, open, session::SqliteSession};
 use crate::{
-    catalog::{CatalogSession, Connections, Connector},
+    catalog::{Catalog, CatalogSession, Connections, Connector},
     error::{MigrateError, StoreError},
     sql::{
         Row, Session as _, Statement,
@@ -32,6 +32,11 @@ impl SqliteCatalog {
     /// A catalog in the file at `path`. [`Catalog::migrate`](crate::Catalog::migrate) creates the file.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), connections: Connections::default() }
+    }
+
+    /// The catalog as nodes hold it. Made here, so that this crate alone compiles its calls.
+    pub fn shared(self) -> Arc<dyn Catalog> {
+        Arc::new(self)
     }
 }
 

@@ -8,12 +8,13 @@ use forebay_edge::{
     admission::{Caller, Calls},
     rpc::ALL_NAMESPACES,
 };
-use forebay_proto::v1::{admin_service_client::AdminServiceClient, queue_service_client::QueueServiceClient};
+use forebay_proto::{AdminCall, call_encoded, v1::queue_service_client::QueueServiceClient};
 use forebay_types::Timestamp;
 use http::request::Parts;
+use tonic::Status;
 
 use super::{
-    calls::{AdminCalls, OnBehalf, QueueCalls},
+    calls::{OnBehalf, QueueCalls},
     shared::SharedLists,
     trouble::Trouble,
 };
@@ -57,9 +58,11 @@ impl PageRequest {
         self.namespace() == ALL_NAMESPACES
     }
 
-    /// Calls of the administration, for whoever asks.
-    pub fn admin(&self) -> Result<AdminCalls, Trouble> {
-        Ok(AdminServiceClient::new(self.on_behalf()?).max_decoding_message_size(ANSWER_BYTES_MAX))
+    /// Makes an operator's call, for whoever asks.
+    pub async fn ask<Q: AdminCall>(&self, request: Q) -> Result<Q::Answer, Status> {
+        let behalf = self.on_behalf().map_err(|trouble| Status::unavailable(trouble.message))?;
+        let request = self.request(request.encoded());
+        Q::decoded(Box::pin(call_encoded(behalf, Q::PATH, request, ANSWER_BYTES_MAX)).await?)
     }
 
     /// Calls of the queue, for whoever asks.

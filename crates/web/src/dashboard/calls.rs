@@ -7,13 +7,11 @@ use forebay_edge::{
     access::AuthenticatedCaller,
     admission::{Caller, Calls, Protocol},
 };
-use forebay_proto::v1::{admin_service_client::AdminServiceClient, queue_service_client::QueueServiceClient};
+use forebay_proto::v1::queue_service_client::QueueServiceClient;
 use http::{Request, Response};
 use tonic::body::Body;
 use tower::Service;
 
-/// Administration, for a reader.
-pub(crate) type AdminCalls = AdminServiceClient<OnBehalf>;
 /// The queue, for a reader.
 pub(crate) type QueueCalls = QueueServiceClient<OnBehalf>;
 

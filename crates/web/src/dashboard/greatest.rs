@@ -20,7 +20,6 @@ pub async fn read(asked: &PageRequest) -> Result<Arc<ListTopicsResponse>, Status
     let walk = {
         let asked = asked.clone();
         move || async move {
-            let mut admin = asked.admin().map_err(|_| Status::unavailable("the node is stopping"))?;
             let request = ListTopicsRequest {
                 namespace: ALL_NAMESPACES.to_owned(),
                 order_by: ORDER.to_owned(),
@@ -29,7 +28,7 @@ pub async fn read(asked: &PageRequest) -> Result<Arc<ListTopicsResponse>, Status
                 ..ListTopicsRequest::default()
             };
             let _walk = asked.shared.walk.lock().await;
-            Ok(admin.list_topics(asked.request(request)).await?.into_inner())
+            asked.ask(request).await
         }
     };
     asked.shared.greatest.get(walk).await

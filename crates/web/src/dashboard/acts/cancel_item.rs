@@ -23,7 +23,7 @@ async fn cancel(asked: &PageRequest) -> Result<String, Trouble> {
         reason: asked.fields.get("reason").to_owned(),
         dry_run: false,
     };
-    let answer = asked.admin()?.cancel_items(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     let failed: Vec<_> = answer.results.iter().filter_map(|result| result.error.as_ref()).collect();
     if let Some(error) = failed.first() {
         let message = match ids.len() {

@@ -25,6 +25,6 @@ async fn drain(asked: &PageRequest) -> Result<String, Trouble> {
         reason: asked.fields.get("reason").to_owned(),
         ..DrainNodeRequest::default()
     };
-    asked.admin()?.drain_node(asked.request(request)).await?;
+    asked.ask(request).await?;
     Ok(told("nodes", &[], if undo { "node-active" } else { "drained" }))
 }

@@ -19,7 +19,7 @@ async fn drain(asked: &PageRequest) -> Result<String, Trouble> {
         reason: asked.fields.get("reason").to_owned(),
         ..DrainShardRequest::default()
     };
-    asked.admin()?.drain_shard(asked.request(request)).await?;
+    asked.ask(request).await?;
     Ok(told("shards", &[("id", id)], if undo { "shard-active" } else { "drained" }))
 }
 

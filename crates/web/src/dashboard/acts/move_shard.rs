@@ -26,6 +26,6 @@ async fn move_shard(asked: &PageRequest) -> Result<String, Trouble> {
         reason: asked.fields.get("reason").to_owned(),
         ..MoveShardRequest::default()
     };
-    asked.admin()?.move_shard(asked.request(request)).await?;
+    asked.ask(request).await?;
     Ok(told("shards", &[("id", id)], if undo { "unpinned" } else { "moved" }))
 }

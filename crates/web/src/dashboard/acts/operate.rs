@@ -16,7 +16,7 @@ pub async fn act(asked: PageRequest) -> Response {
 async fn operate(asked: &PageRequest) -> Result<String, Trouble> {
     let request = request(&asked.fields)?;
     let namespace = request.namespace.clone();
-    let answer = asked.admin()?.start_operation(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     let id = answer.operation.unwrap_or_default().id;
     Ok(told("operation", &[("ns", &namespace), ("id", &id)], "begun"))
 }

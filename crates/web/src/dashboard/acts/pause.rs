@@ -30,7 +30,7 @@ async fn pause(asked: &PageRequest) -> Result<String, Trouble> {
         note: asked.fields.get("note").to_owned(),
         dry_run: false,
     };
-    asked.admin()?.pause_topic(asked.request(request)).await?;
+    asked.ask(request).await?;
     Ok(told(page_of(topic), &[("ns", namespace), ("name", topic)], done))
 }
 

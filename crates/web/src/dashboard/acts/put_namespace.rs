@@ -23,6 +23,6 @@ async fn put(asked: &PageRequest) -> Result<String, Trouble> {
         ..PutNamespaceRequest::default()
     };
     let namespace = request.namespace.clone();
-    asked.admin()?.put_namespace(asked.request(request)).await?;
+    asked.ask(request).await?;
     Ok(told("namespace", &[("ns", &namespace)], "settings"))
 }

@@ -27,6 +27,6 @@ async fn put(asked: &PageRequest) -> Result<String, Trouble> {
         ..PutTopicRequest::default()
     };
     let (namespace, topic) = (request.namespace.clone(), request.topic.clone());
-    asked.admin()?.put_topic(asked.request(request)).await?;
+    asked.ask(request).await?;
     Ok(told("topic", &[("ns", &namespace), ("name", &topic), ("tab", "settings")], "settings"))
 }

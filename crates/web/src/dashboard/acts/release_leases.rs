@@ -25,7 +25,7 @@ async fn release(asked: &PageRequest) -> Result<String, Trouble> {
         reason: asked.fields.get("reason").to_owned(),
         ..StartOperationRequest::default()
     };
-    let answer = asked.admin()?.start_operation(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     let id = answer.operation.map(|operation| operation.id).unwrap_or_default();
     Ok(link("operation", &[("ns", namespace), ("id", &id)]))
 }

@@ -23,6 +23,6 @@ async fn resume(asked: &PageRequest) -> Result<String, Trouble> {
         reason: asked.fields.get("reason").to_owned(),
         dry_run: false,
     };
-    asked.admin()?.resume_topic(asked.request(request)).await?;
+    asked.ask(request).await?;
     Ok(told(page_of(topic), &[("ns", namespace), ("name", topic)], "resumed"))
 }

@@ -25,7 +25,7 @@ async fn revoke(asked: &PageRequest) -> Result<String, Trouble> {
         with_descendants: !asked.fields.get("descendants").is_empty(),
     };
     let with_descendants = request.with_descendants;
-    let revoked = asked.admin()?.revoke_token(asked.request(request)).await?.into_inner();
+    let revoked = asked.ask(request).await?;
     let done = if revoked.descendants > 0 && !with_descendants { "revoked-alone" } else { "revoked" };
     Ok(told("access", &[("ns", asked.fields.get("ns"))], done))
 }

@@ -25,7 +25,7 @@ async fn rotate(asked: &PageRequest) -> Result<(Token, String), Trouble> {
         reason: asked.fields.get("reason").to_owned(),
         request_id: String::new(),
     };
-    let answer = asked.admin()?.rotate_token(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     Ok((answer.token.unwrap_or_default(), answer.secret))
 }
 

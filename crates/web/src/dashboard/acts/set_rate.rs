@@ -21,6 +21,6 @@ async fn set(asked: &PageRequest) -> Result<String, Trouble> {
         operation_id: id.to_owned(),
         rate_per_second: rate,
     };
-    asked.admin()?.set_operation_rate(asked.request(request)).await?;
+    asked.ask(request).await?;
     Ok(told("operation", &[("ns", namespace), ("id", id)], "rate"))
 }

@@ -13,6 +13,6 @@ pub async fn act(asked: PageRequest) -> Response {
 async fn stop(asked: &PageRequest) -> Result<String, Trouble> {
     let (namespace, id) = (asked.fields.get("ns"), asked.fields.get("id"));
     let request = CancelOperationRequest { namespace: namespace.to_owned(), operation_id: id.to_owned() };
-    asked.admin()?.cancel_operation(asked.request(request)).await?;
+    asked.ask(request).await?;
     Ok(told("operation", &[("ns", namespace), ("id", id)], "stopping"))
 }

@@ -17,7 +17,7 @@ pub async fn act(asked: PageRequest) -> Response {
 async fn update(asked: &PageRequest) -> Result<String, Trouble> {
     let request = request(&asked.fields)?;
     let (namespace, id) = (asked.fields.get("ns"), asked.fields.get("id"));
-    asked.admin()?.update_item(asked.request(request)).await?;
+    asked.ask(request).await?;
     Ok(told("item", &[("ns", namespace), ("id", id)], "updated"))
 }
 

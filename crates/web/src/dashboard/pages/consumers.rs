@@ -29,7 +29,7 @@ pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
         page_size: PAGE_SIZE,
         page_token: asked.fields.get("page-token").to_owned(),
     };
-    let answer = asked.admin()?.list_consumers(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     let mut live = Live::default();
     let body = html! {
         h1 { "Consumers" @if !asked.is_about_all() { " of " bdi { (asked.namespace()) } } }

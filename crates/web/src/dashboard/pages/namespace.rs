@@ -37,8 +37,8 @@ pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
         return Ok(RenderedPage::new(title, html! {}, live));
     }
     let request = GetNamespaceRequest { namespace: namespace.to_owned() };
-    let (found, is_known) = match asked.admin()?.get_namespace(asked.request(request)).await {
-        Ok(found) => (found.into_inner(), true),
+    let (found, is_known) = match asked.ask(request).await {
+        Ok(found) => (found, true),
         // Settings may be made before there is anything else.
         Err(status) if status.code() == Code::NotFound => (GetNamespaceResponse::default(), false),
         Err(status) => return Err(status.into()),

@@ -31,7 +31,7 @@ const NEARLY_FULL: f64 = 0.8;
 pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let page_token = asked.fields.get("page-token");
     let request = ListNodesRequest { page_size: PAGE_SIZE, page_token: page_token.to_owned() };
-    let answer = asked.admin()?.list_nodes(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     let status = asked.info.status().await;
     let mut live = Live::default();
     let body = html! {

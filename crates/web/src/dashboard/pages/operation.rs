@@ -34,7 +34,7 @@ pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
         operation_id: asked.fields.get("id").to_owned(),
         ..GetOperationRequest::default()
     };
-    let answer = asked.admin()?.get_operation(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     let operation = answer.operation.unwrap_or_default();
     let mut live = Live::default();
     let (class, word) = bulk::state_word(operation.state());

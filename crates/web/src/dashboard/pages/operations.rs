@@ -31,7 +31,7 @@ pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
         page_size: PAGE_SIZE,
         page_token: asked.fields.get("page-token").to_owned(),
     };
-    let answer = asked.admin()?.list_operations(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     let mut live = Live::default();
     let next = [("ns", asked.namespace()), ("page-token", &answer.next_page_token)];
     let body = html! {

@@ -78,12 +78,12 @@ async fn item(asked: &PageRequest, id: &str) -> Result<Markup, Trouble> {
         view: ItemView::Basic.into(),
         max_payload_bytes: 0,
     };
-    let found = asked.admin()?.get_item(asked.request(request)).await;
+    let found = asked.ask(request).await;
     Ok(html! {
         h2 { "Item " span.id { (id) } }
         @match found {
             Ok(answer) => {
-                @let topic = answer.get_ref().item.as_ref().map_or("", |item| &item.topic);
+                @let topic = answer.item.as_ref().map_or("", |item| &item.topic);
                 p { (links::item(namespace, id)) " is an item of " (links::topic(namespace, topic)) "." }
             }
             Err(status) if status.code() == Code::NotFound => p.none {
@@ -104,7 +104,7 @@ async fn topics_with(asked: &PageRequest, query: &str) -> Result<ListTopicsRespo
         recent: true,
         ..ListTopicsRequest::default()
     };
-    Ok(asked.admin()?.list_topics(asked.request(request)).await?.into_inner())
+    Ok(asked.ask(request).await?)
 }
 
 fn topics(asked: &PageRequest, query: &str, found: &ListTopicsResponse, live: &mut Live) -> Markup {

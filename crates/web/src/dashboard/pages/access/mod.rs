@@ -29,8 +29,8 @@ pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
         page_size: PAGE_SIZE,
         page_token: asked.fields.get("page-token").to_owned(),
     };
-    let tokens = match asked.admin()?.list_tokens(asked.request(request)).await {
-        Ok(answer) => section(asked, &answer.into_inner()),
+    let tokens = match asked.ask(request).await {
+        Ok(answer) => section(asked, &answer),
         Err(refused) if are_off(&refused) => not_kept(),
         Err(refused) => return Err(refused.into()),
     };

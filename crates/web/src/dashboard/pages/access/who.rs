@@ -7,7 +7,7 @@ use super::super::super::{asked::PageRequest, texts::time, trouble::Trouble};
 
 /// Makes the section.
 pub async fn make(asked: &PageRequest) -> Result<Markup, Trouble> {
-    let who = asked.admin()?.who_am_i(asked.request(WhoAmIRequest {})).await?.into_inner();
+    let who = asked.ask(WhoAmIRequest {}).await?;
     Ok(html! {
         h2 { "You" }
         dl.pairs {

@@ -15,7 +15,7 @@ use super::super::{
 pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let filter = Filter::of(asked)?;
     let mut live = Live::default();
-    let answer = asked.admin()?.list_audit_records(asked.request(filter.request())).await?.into_inner();
+    let answer = asked.ask(filter.request()).await?;
     let list = list(asked, &filter, &answer, &mut live);
     let body = html! {
         h1 { "Audit" @if !asked.is_about_all() { " of " bdi { (asked.namespace()) } } }

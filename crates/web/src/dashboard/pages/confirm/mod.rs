@@ -93,7 +93,7 @@ async fn counted(asked: &PageRequest, kind: OperationKind) -> Result<StartOperat
         dry_run: true,
         ..StartOperationRequest::default()
     };
-    Ok(asked.admin()?.start_operation(asked.request(request)).await?.into_inner())
+    Ok(asked.ask(request).await?)
 }
 
 /// Which items: those that are named, or those that pass a filter.
@@ -122,8 +122,8 @@ async fn reason_of(asked: &PageRequest, topic: &str, group: &str) -> Option<Stri
         topic: topic.to_owned(),
         window: 0,
     };
-    let answer = asked.admin().ok()?.group_dead_letters(asked.request(request)).await.ok()?;
-    let found = answer.into_inner().groups.into_iter().find(|found| found.fingerprint == group);
+    let answer = asked.ask(request).await.ok()?;
+    let found = answer.groups.into_iter().find(|found| found.fingerprint == group);
     found.map(|found| found.reason)
 }
 

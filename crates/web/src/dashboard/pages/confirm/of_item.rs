@@ -24,7 +24,7 @@ pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
         view: ItemView::Basic.into(),
         max_payload_bytes: 0,
     };
-    let answer = asked.admin()?.get_item(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     let item = answer.item.unwrap_or_default();
     let namespace = asked.namespace();
     let body = html! {

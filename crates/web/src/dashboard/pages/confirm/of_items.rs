@@ -25,7 +25,7 @@ pub async fn make(asked: &PageRequest, ids: &[&str]) -> Result<RenderedPage, Tro
         dry_run: true,
         ..CancelItemsRequest::default()
     };
-    let answer = asked.admin()?.cancel_items(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     let (there, gone): (Vec<_>, Vec<_>) = answer.results.iter().partition(|result| result.error.is_none());
     let title = format!("Cancel {}?", counted(ids.len() as u64, "item"));
     let back = link("topic", &[("ns", namespace), ("name", topic)]);

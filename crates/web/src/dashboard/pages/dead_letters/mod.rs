@@ -34,7 +34,7 @@ pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let (namespace, topic) = (asked.namespace(), asked.fields.get("topic"));
     let request =
         GroupDeadLettersRequest { namespace: namespace.to_owned(), topic: topic.to_owned(), window: 0 };
-    let answer = asked.admin()?.group_dead_letters(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     let mut live = Live::default();
     let is_empty = answer.groups.is_empty() && answer.total == 0 && answer.incomplete_shards.is_empty();
     let rows = match topic.is_empty() || is_empty {
@@ -92,16 +92,13 @@ async fn nothing(asked: &PageRequest, topic: &str) -> Result<Markup, Trouble> {
 /// How long dead letters are kept; zero: for ever. `None`: that is not known.
 async fn retention(asked: &PageRequest, topic: &str) -> Result<Option<std::time::Duration>, Trouble> {
     let namespace = asked.namespace().to_owned();
-    let mut admin = asked.admin()?;
     let kept = match topic {
         "" => {
-            let request = asked.request(GetNamespaceRequest { namespace });
-            let answer = admin.get_namespace(request).await.map(tonic::Response::into_inner);
+            let answer = asked.ask(GetNamespaceRequest { namespace }).await;
             answer.map(|it| it.effective_settings.and_then(|set| set.dead_letter_retention))
         }
         topic => {
-            let request = asked.request(GetTopicRequest { namespace, topic: topic.to_owned() });
-            let answer = admin.get_topic(request).await.map(tonic::Response::into_inner);
+            let answer = asked.ask(GetTopicRequest { namespace, topic: topic.to_owned() }).await;
             answer.map(|it| it.effective_settings.and_then(|set| set.dead_letter_retention))
         }
     };

@@ -41,7 +41,7 @@ pub async fn section(asked: &PageRequest, topic: &str, live: &mut Live) -> Resul
         page_token: asked.fields.get("page-token").to_owned(),
         filter: filter.clone(),
     };
-    let answer = asked.admin()?.list_items(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     Ok(html! {
         h2 #rows { "One by one, the latest first" }
         (controls(asked, topic))

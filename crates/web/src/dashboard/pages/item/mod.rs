@@ -26,7 +26,7 @@ const PAYLOAD_BYTES: u32 = 64 << 10;
 pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let id = asked.fields.get("id");
     let request = ExplainItemRequest { namespace: asked.namespace().to_owned(), item_id: id.to_owned() };
-    let explained = asked.admin()?.explain_item(asked.request(request)).await?.into_inner();
+    let explained = asked.ask(request).await?;
     let item = item(asked, id).await?;
     let mut live = Live::default();
     let (class, state) = item.as_ref().map_or(("none", "gone"), |item| state_word(item.state()));
@@ -62,8 +62,8 @@ async fn item(asked: &PageRequest, id: &str) -> Result<Option<Item>, Trouble> {
         view: if with_payload { ItemView::Full } else { ItemView::Basic }.into(),
         max_payload_bytes: if with_payload { PAYLOAD_BYTES } else { 0 },
     };
-    match asked.admin()?.get_item(asked.request(request)).await {
-        Ok(answer) => Ok(answer.into_inner().item),
+    match asked.ask(request).await {
+        Ok(answer) => Ok(answer.item),
         Err(status) if status.code() == Code::NotFound => Ok(None),
         Err(status) => Err(status.into()),
     }

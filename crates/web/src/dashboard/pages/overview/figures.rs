@@ -42,11 +42,9 @@ pub struct History {
 impl History {
     /// Reads it. The inner failure is that of the calls. `namespace`: `-` for the cluster.
     pub async fn read(asked: &PageRequest, namespace: &str) -> Result<Result<Self, Status>, Trouble> {
-        let (mut long, mut short) = (asked.admin()?, asked.admin()?);
-        let history = |(range, step)| asked.request(request(namespace, "", range, step, &SERIES));
-        let both = tokio::try_join!(long.get_history(history(PLOTTED)), short.get_history(history(NOW)));
+        let history = |(range, step)| asked.ask(request(namespace, "", range, step, &SERIES));
+        let both = tokio::try_join!(history(PLOTTED), history(NOW));
         Ok(both.map(|(plotted, now)| {
-            let (plotted, now) = (plotted.into_inner(), now.into_inner());
             let mut missing = [&*plotted.incomplete_shards, &*now.incomplete_shards].concat();
             missing.sort_unstable();
             missing.dedup();

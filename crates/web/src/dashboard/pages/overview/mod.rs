@@ -28,14 +28,13 @@ pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     if !asked.may(Scope::Observe, ALL_NAMESPACES) {
         return Ok(own::page(asked));
     }
-    let (mut shards, mut nodes) = (asked.admin()?, asked.admin()?);
     let first = ListShardsRequest { page_size: SHARDS, page_token: String::new() };
     let all = ListNodesRequest { page_size: NODES, page_token: String::new() };
     let (history, wall, shards, nodes, status) = tokio::join!(
         figures::History::read(asked, ALL_NAMESPACES),
         wall::wall(asked),
-        shards.list_shards(asked.request(first)),
-        nodes.list_nodes(asked.request(all)),
+        asked.ask(first),
+        asked.ask(all),
         asked.info.status(),
     );
     let mut live = Live::default();
@@ -57,10 +56,10 @@ pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
             Err(status) => (unread("The topics", status)),
         }
         @match &shards {
-            Ok(shards) => (cluster::shards(shards.get_ref(), &mut live)),
+            Ok(shards) => (cluster::shards(shards, &mut live)),
             Err(status) => (unread("The shards", status)),
         }
-        (cluster::foot(&status, nodes.as_ref().ok().map(tonic::Response::get_ref), &mut live))
+        (cluster::foot(&status, nodes.as_ref().ok(), &mut live))
     };
     Ok(RenderedPage::new("Overview", body, live))
 }

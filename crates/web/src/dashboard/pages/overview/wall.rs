@@ -30,9 +30,8 @@ pub async fn wall(asked: &PageRequest) -> Result<Wall, Status> {
     let namespaces = {
         let asked = asked.clone();
         move || async move {
-            let mut admin = asked.admin().map_err(|_| Status::unavailable("the node is stopping"))?;
             let first = ListNamespacesRequest { page_size: NAMESPACES, page_token: String::new() };
-            Ok(admin.list_namespaces(asked.request(first)).await?.into_inner())
+            asked.ask(first).await
         }
     };
     let namespaces = asked.shared.namespaces.get(namespaces);

@@ -16,7 +16,7 @@ pub async fn make(asked: &PageRequest, chosen: Option<u32>, shards: &[Shard]) ->
         return Ok(html! {});
     }
     let request = ListNodesRequest { page_size: NODES_MAX, page_token: String::new() };
-    let nodes = asked.admin()?.list_nodes(asked.request(request)).await?.into_inner().nodes;
+    let nodes = asked.ask(request).await?.nodes;
     let of = |is: fn(&Shard) -> bool| shards.iter().filter(|it| is(it)).map(|it| it.id).collect::<Vec<_>>();
     let (active, draining) =
         (of(|shard| shard.state() == ShardState::Active), of(|shard| shard.state() == ShardState::Draining));

@@ -38,7 +38,7 @@ pub async fn make(asked: &PageRequest, id: u32, live: &mut Live) -> Result<Marku
         shard: Some(id),
         ..GetHistoryRequest::default()
     };
-    let answer = asked.admin()?.get_history(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     let number = id.to_string();
     Ok(html! {
         h2 { "Shard " (number) }

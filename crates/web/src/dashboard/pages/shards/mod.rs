@@ -24,7 +24,7 @@ pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let chosen = chosen(asked.fields.get("id"))?;
     let page_token = asked.fields.get("page-token");
     let request = ListShardsRequest { page_size: PAGE_SIZE, page_token: page_token.to_owned() };
-    let answer = asked.admin()?.list_shards(asked.request(request)).await?.into_inner();
+    let answer = asked.ask(request).await?;
     let engine = asked.info.status().await.engine;
     let mut live = Live::default();
     let plots = match chosen {

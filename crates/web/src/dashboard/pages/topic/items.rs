@@ -71,11 +71,11 @@ pub async fn list(
         page_token: asked.fields.get("page-token").to_owned(),
         filter: filter.to_owned(),
     };
-    let answer = asked.admin()?.list_items(asked.request(request)).await;
+    let answer = asked.ask(request).await;
     Ok(html! {
         (controls(place, &list))
         @match answer {
-            Ok(answer) => (page(asked, place, found, &list, answer.get_ref())),
+            Ok(answer) => (page(asked, place, found, &list, &answer)),
             Err(status) => {
                 p.bad role="alert" { (sentence(status.message())) }
                 p { a href=(place.with(&[])) { "The list from its beginning" } }

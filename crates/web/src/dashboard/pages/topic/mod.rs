@@ -31,16 +31,11 @@ use super::{
 pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let place = Place::of(asked)?;
     let (namespace, topic) = (place.namespace.to_owned(), place.name.to_owned());
-    let (mut one, mut other, mut third) = (asked.admin()?, asked.admin()?, asked.admin()?);
     let get = GetTopicRequest { namespace: namespace.clone(), topic: topic.clone() };
     let explain = ExplainTopicRequest { namespace, topic };
-    let (found, why, history) = tokio::join!(
-        one.get_topic(asked.request(get)),
-        other.explain_topic(asked.request(explain)),
-        third.get_history(asked.request(figures::request(&place))),
-    );
-    let found = found.map_err(|status| unknown(&place, status))?.into_inner();
-    let (why, history) = (why.map(tonic::Response::into_inner), history.map(tonic::Response::into_inner));
+    let (found, why, history) =
+        tokio::join!(asked.ask(get), asked.ask(explain), asked.ask(figures::request(&place)),);
+    let found = found.map_err(|status| unknown(&place, status))?;
     let missing: BTreeSet<u32> = [
         &*found.incomplete_shards,
         why.as_ref().map_or(&[], |why| &why.incomplete_shards),

@@ -32,8 +32,8 @@ pub async fn consumers(asked: &PageRequest, place: &Place<'_>) -> Result<Markup,
         page_size: CONSUMERS,
         page_token: String::new(),
     };
-    let answer = match asked.admin()?.list_consumers(asked.request(request)).await {
-        Ok(answer) => answer.into_inner(),
+    let answer = match asked.ask(request).await {
+        Ok(answer) => answer,
         Err(status) => return Ok(unread("The consumers", &status)),
     };
     let has = |one: &&Consumer| one.topics.iter().any(|topic| topic == place.name);
@@ -106,8 +106,8 @@ pub async fn history(asked: &PageRequest, place: &Place<'_>) -> Result<Markup, T
         page_size: RECORDS,
         ..ListAuditRecordsRequest::default()
     };
-    let answer = match asked.admin()?.list_audit_records(asked.request(request)).await {
-        Ok(answer) => answer.into_inner(),
+    let answer = match asked.ask(request).await {
+        Ok(answer) => answer,
         Err(status) => return Ok(unread("The audit log", &status)),
     };
     let of_topic: Vec<&AuditRecord> =
