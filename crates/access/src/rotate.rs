@@ -8,7 +8,7 @@ use crate::{
     secret_hash::SecretHash,
     table::Record,
     token::TokenId,
-    tokens_file::{TokensFileError, key_of, parse, rfc3339, sections},
+    tokens_file::{TokensFileError, key_of, parse, sections},
 };
 
 /// The text of a file in which a token has another secret. The one before holds for `overlap` from `now` on;
@@ -32,9 +32,8 @@ pub fn rotate(
         _ if record.revoked => return refused("is revoked".to_owned()),
         (Some(newest), false) => {
             if let Some(earlier) = record.overlap_ends.filter(|ends| *ends > now && record.hashes.len() > 1) {
-                let when = rfc3339(earlier);
                 return refused(format!(
-                    "was rotated before: both of its secrets hold until {when}; wait, or use --overlap 0s"
+                    "was rotated before: both of its secrets hold until {earlier}; wait, or use --overlap 0s"
                 ));
             }
             Record { hashes: vec![*newest, secret], overlap_ends: Some(until), ..record.clone() }
@@ -59,8 +58,7 @@ fn edited(text: &str, id: &TokenId, rotated: &Record) -> String {
             match (is_it, key_of(line, "sha256"), key_of(line, "overlap_ends")) {
                 (true, Some(_), _) => {
                     lines.push(format!("sha256 = [{}]", hashes.join(", ")));
-                    lines
-                        .extend(rotated.overlap_ends.map(|ends| format!("overlap_ends = {}", rfc3339(ends))));
+                    lines.extend(rotated.overlap_ends.map(|ends| format!("overlap_ends = {}", ends)));
                 }
                 (true, None, Some(_)) => {}
                 _ => lines.push(line.to_owned()),

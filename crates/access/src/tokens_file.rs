@@ -127,10 +127,10 @@ pub fn append(text: &str, record: &Record) -> Result<String, TokensFileError> {
         format!("grants = [{grants}]"),
     ];
     if let Some(ends) = record.ends {
-        lines.push(format!("ends = {}", rfc3339(ends)));
+        lines.push(format!("ends = {}", ends));
     }
     if let Some(ends) = record.overlap_ends {
-        lines.push(format!("overlap_ends = {}", rfc3339(ends)));
+        lines.push(format!("overlap_ends = {}", ends));
     }
     if record.revoked {
         lines.push("revoked = true".to_owned());
@@ -206,13 +206,6 @@ pub(crate) fn key_of<'a>(line: &'a str, key: &str) -> Option<&'a str> {
 /// Whether a line says that a token is not revoked.
 fn is_not_revoked(line: &str) -> bool {
     key_of(line, "revoked").is_some_and(|value| value.starts_with("false"))
-}
-
-/// A time in the file, in whole seconds.
-pub(crate) fn rfc3339(time: Timestamp) -> String {
-    // Beyond the year 9999 a time can't be written.
-    let latest = Timestamp::from_micros(253_402_300_799_000_000);
-    humantime::format_rfc3339_seconds(time.min(latest).into()).to_string()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Points in time.
 
 use std::{
+    fmt,
     num::NonZeroU64,
     str::FromStr,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -48,6 +49,18 @@ impl Timestamp {
 impl From<Timestamp> for SystemTime {
     fn from(time: Timestamp) -> Self {
         UNIX_EPOCH + time.since(Timestamp::from_micros(0))
+    }
+}
+
+/// In UTC and to the second, as in `2026-11-27T18:00:00Z`; with a precision (`{:.6}`), to the microsecond. A
+/// time after the year 9999, which that form has no place for, is shown as its end.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = SystemTime::from((*self).min(Self(253_402_300_799_999_999)));
+        match f.precision() {
+            Some(_) => write!(f, "{}", humantime::format_rfc3339_micros(time)),
+            None => write!(f, "{}", humantime::format_rfc3339_seconds(time)),
+        }
     }
 }
 
@@ -154,6 +167,18 @@ fn micros(span: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_written_as_it_is_read_and_the_year_9999_is_the_last() {
+        let at = Timestamp(1_764_266_400_123_456);
+        assert_eq!(
+            (at.to_string(), format!("{at:.6}")),
+            ("2025-11-27T18:00:00Z".into(), "2025-11-27T18:00:00.123456Z".into())
+        );
+        assert_eq!(format!("{at:.6}").parse(), Ok(at));
+        let ends = [Timestamp::MIN, Timestamp::MAX].map(|end| end.to_string());
+        assert_eq!(ends, ["1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z"]);
+    }
 
     #[test]
     fn a_time_of_the_system_is_the_same_and_not_before_the_epoch() {

@@ -110,8 +110,7 @@ struct Time {
 
 impl Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [time, now] = [Timestamp::from_micros(self.micros), self.now]
-            .map(|at| humantime::format_rfc3339_seconds(at.into()).to_string());
+        let [time, now] = [Timestamp::from_micros(self.micros), self.now].map(|at| at.to_string());
         let is_today = time[..TIME_OF_DAY.start] == now[..TIME_OF_DAY.start];
         f.write_str(if is_today { &time[TIME_OF_DAY] } else { &time })
     }

@@ -162,12 +162,10 @@ impl Files {
         let unreadable = || self.cert.wrong("holds a certificate that can't be understood");
         let validity = chain.first().and_then(certificate::validity).ok_or_else(unreadable)?;
         if validity.ends < now {
-            return Err(self
-                .cert
-                .wrong(format!("has expired: its certificate ended at {}", time(validity.ends))));
+            return Err(self.cert.wrong(format!("has expired: its certificate ended at {}", validity.ends)));
         }
         if validity.begins > now {
-            let begins = time(validity.begins);
+            let begins = validity.begins;
             return Err(self.cert.wrong(format!("is not valid yet: its certificate begins at {begins}")));
         }
         let key = self.key.private_key(&contents.key)?;
@@ -182,11 +180,6 @@ impl Files {
         let roots = authorities.map(|(file, pem)| file.roots(pem)).transpose()?;
         Ok(ParsedFiles { certified: Arc::new(certified), roots: roots.map(Arc::new), ends: validity.ends })
     }
-}
-
-/// A time in UTC, for people.
-pub fn time(time: Timestamp) -> impl std::fmt::Display {
-    humantime::format_rfc3339_seconds(time.into())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use forebay_types::{Clock, Monotonic, Timestamp};
 use tokio::{sync::Notify, task::JoinHandle};
 
 use super::{
-    files::{TlsError, time},
+    files::TlsError,
     live::{CertificateSource, Live, Look},
     peer::PeerTls,
     server::ServerTls,
@@ -104,7 +104,7 @@ impl Certificates {
 fn ends(live: &dyn CertificateSource, now: Timestamp) -> String {
     let (ports, ends) = (live.listeners().join(" and "), live.ends());
     if ends < now {
-        return format!("the certificate of {ports} has ended at {}", time(ends));
+        return format!("the certificate of {ports} has ended at {}", ends);
     }
     let hours = ends.since(now).as_secs() / 3_600;
     let left = match (hours / 24, hours) {
@@ -114,7 +114,7 @@ fn ends(live: &dyn CertificateSource, now: Timestamp) -> String {
         (1, _) => "in 1 day".to_owned(),
         (days, _) => format!("in {days} days"),
     };
-    format!("the certificate of {ports} ends {left}, at {}", time(ends))
+    format!("the certificate of {ports} ends {left}, at {}", ends)
 }
 
 /// Looks at the files from time to time. Ends when it is dropped.
@@ -169,7 +169,7 @@ fn log(look: &Look, live: &dyn CertificateSource) {
     match look {
         Look::Same => {}
         Look::Renewed => {
-            tracing::info!("the certificate of {ports} is renewed; it ends at {}", time(live.ends()));
+            tracing::info!("the certificate of {ports} is renewed; it ends at {}", live.ends());
         }
         Look::Failed(error) => {
             tracing::error!(

@@ -1,7 +1,5 @@
 //! Refusals that several calls give.
 
-use std::fmt::Write as _;
-
 use forebay_types::{Pause, Reason, Refusal, Topic};
 
 use crate::api::RETRY_AFTER;
@@ -24,8 +22,7 @@ const NOTE_BYTES: usize = 200;
 pub(crate) fn paused(topic: &Topic, pause: &Pause) -> Refusal {
     let mut message = format!("topic {topic} is paused for new items");
     if let Some(until) = pause.until {
-        // A time behind the year 9999 can't be written.
-        let _ = write!(message, " until {}", humantime::format_rfc3339_seconds(until.into()));
+        message += &format!(" until {until}");
     }
     if !pause.note.is_empty() {
         message.push_str(": ");

@@ -49,7 +49,7 @@ impl Style {
     /// A time.
     pub fn time(&self, at: Timestamp) -> String {
         match self.form {
-            TimeForm::Iso => humantime::format_rfc3339_micros(at.into()).to_string(),
+            TimeForm::Iso => format!("{at:.6}"),
             TimeForm::Unix => {
                 let micros = u64::try_from(at.as_micros()).unwrap_or(0);
                 format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)

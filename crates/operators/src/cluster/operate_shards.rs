@@ -97,7 +97,7 @@ impl fmt::Display for Time {
         match self.0 {
             Timestamp::MAX => f.write_str("never"),
             time if time.as_micros() < 0 => f.write_str("long ago"),
-            time => write!(f, "{}", humantime::format_rfc3339_seconds(time.into())),
+            time => time.fmt(f),
         }
     }
 }

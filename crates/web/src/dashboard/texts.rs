@@ -89,7 +89,7 @@ pub(crate) fn utc(at: Timestamp) -> String {
     if at.as_micros() >= 253_402_300_800_000_000 {
         return "never".to_owned();
     }
-    humantime::format_rfc3339_seconds(at.into()).to_string().replace('T', " ").replace('Z', "")
+    at.to_string().replace('T', " ").replace('Z', "")
 }
 
 /// A time, how long ago it is, or will be. `–`: there is none.

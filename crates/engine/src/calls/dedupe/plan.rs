@@ -92,7 +92,6 @@ fn until_recorded(core: &Core, now: Timestamp) -> LookupPlan {
 /// An earlier home of the keys is not configured any more.
 fn removed(homes: &mut KeyHomes, id: ShardId, now: Timestamp) -> Refusal {
     let until = homes.missing(now).remove(&id).unwrap_or(now);
-    let until = humantime::format_rfc3339_seconds(until.into());
     if homes.is_to_be_named(id) {
         tracing::warn!(
             shard.id = id.0,

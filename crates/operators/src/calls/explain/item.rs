@@ -9,7 +9,7 @@ use forebay_types::{ItemId, Key, Namespace, Refusal, ShardId, Side, Timestamp, T
 
 use super::{
     paused, topic,
-    words::{FoundBlocker, consumer, items, node, time},
+    words::{FoundBlocker, consumer, items, node},
 };
 use crate::{
     calls::context::Admin,
@@ -71,7 +71,7 @@ fn of_item(item: &v1::Item, shard: ShardId, now: Timestamp) -> Option<FoundBlock
     let found = match (item.state(), &item.lease, &item.death) {
         (ItemState::Dead, _, Some(death)) => {
             let (since, until) = (death.died_at.map(from_timestamp), death.kept_until.map(from_timestamp));
-            let when = since.map(time).unwrap_or_default();
+            let when = since.map(|at| at.to_string()).unwrap_or_default();
             let mut sentence = format!("It is a dead letter since {when}: {}.", death.cause);
             if !death.reason.is_empty() {
                 sentence += &format!(" The last nack said: {}.", death.reason);
@@ -81,19 +81,19 @@ fn of_item(item: &v1::Item, shard: ShardId, now: Timestamp) -> Option<FoundBlock
         (ItemState::Leased, Some(lease), _) => {
             let (since, until) = (lease.leased_at.map(from_timestamp), lease.ends_at.map(from_timestamp));
             let who = topic::capital(&consumer(&lease.consumer));
-            let when = until.map(time).unwrap_or_default();
+            let when = until.map(|at| at.to_string()).unwrap_or_default();
             let sentence = format!("{who} has it. The lease ends at {when}, unless it is extended.");
             let by = lease.consumer.clone();
             FoundBlocker { since, until, by, ..FoundBlocker::new(BlockerCode::Leased, sentence) }
         }
         _ if expires_at.is_some_and(|at| at <= now) => {
-            let when = expires_at.map(time).unwrap_or_default();
+            let when = expires_at.map(|at| at.to_string()).unwrap_or_default();
             let sentence = format!("It expired at {when}, and is about to be removed.");
             FoundBlocker { since: expires_at, ..FoundBlocker::new(BlockerCode::Expired, sentence) }
         }
         (ItemState::Scheduled, ..) => {
             let until = item.ready_at.map(from_timestamp);
-            let sentence = format!("It is due at {}.", until.map(time).unwrap_or_default());
+            let sentence = format!("It is due at {}.", until.map(|at| at.to_string()).unwrap_or_default());
             FoundBlocker { until, ..FoundBlocker::new(BlockerCode::Scheduled, sentence) }
         }
         _ => return None,

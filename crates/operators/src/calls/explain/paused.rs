@@ -3,7 +3,7 @@
 use forebay_proto::v1::BlockerCode;
 use forebay_types::{Pause, Refusal, Side, TopicName};
 
-use super::words::{FoundBlocker, time};
+use super::words::FoundBlocker;
 use crate::calls::context::Admin;
 
 /// The pauses of a side of a topic: of its namespace, and its own.
@@ -30,9 +30,9 @@ fn found(name: &TopicName, side: Side, pause: &Pause) -> FoundBlocker {
         Side::Enqueue => "takes no new items",
         Side::Dequeue => "hands nothing out",
     };
-    let mut sentence = format!("{what} is paused since {}, and {effect}.", time(pause.since));
+    let mut sentence = format!("{what} is paused since {}, and {effect}.", pause.since);
     if let Some(until) = pause.until {
-        sentence += &format!(" The pause ends at {}.", time(until));
+        sentence += &format!(" The pause ends at {}.", until);
     }
     if !pause.by.is_empty() {
         sentence += &format!(" It was paused by {}.", pause.by);

@@ -3,7 +3,7 @@
 use forebay_engine::Standing;
 use forebay_proto::v1::BlockerCode;
 
-use super::words::{FoundBlocker, are, consumer, items, node, time};
+use super::words::{FoundBlocker, are, consumer, items, node};
 use crate::gather::{NodeStanding, UnservedShard};
 
 /// Shards that have a sentence of their own for one reason.
@@ -71,7 +71,7 @@ fn held_back(name: &str, it: &Standing) -> Option<FoundBlocker> {
         "{} holds the items of shard {shard} back since {}, because the shard's database fails. {} of \
          the topic {} ready there.",
         capital(&node(&name)),
-        time(*since),
+        since,
         items(it.ready),
         are(it.ready)
     );
@@ -148,8 +148,7 @@ fn nothing_ready(nodes: &[NodeStanding]) -> Vec<FoundBlocker> {
         let (by, until) = next.cloned().unzip();
         let mut sentence = format!("{} {} leased.", items(leased), are(leased));
         if let (Some(by), Some(until)) = (&by, until) {
-            sentence +=
-                &format!(" The first lease is that of {}, and ends at {}.", consumer(by), time(until));
+            sentence += &format!(" The first lease is that of {}, and ends at {}.", consumer(by), until);
         }
         let by = by.unwrap_or_default();
         found.push(FoundBlocker {
@@ -162,7 +161,7 @@ fn nothing_ready(nodes: &[NodeStanding]) -> Vec<FoundBlocker> {
     let scheduled: u64 = all().map(|it| it.scheduled).sum();
     if scheduled > 0 {
         let until = all().filter_map(|it| it.next_due_at).min();
-        let when = until.map(|at| format!(" The first is due at {}.", time(at))).unwrap_or_default();
+        let when = until.map(|at| format!(" The first is due at {}.", at)).unwrap_or_default();
         let wait = if scheduled == 1 { "waits" } else { "wait" };
         let sentence = format!("{} {wait} until due.{when}", items(scheduled));
         let found_one = FoundBlocker::new(BlockerCode::Scheduled, sentence);

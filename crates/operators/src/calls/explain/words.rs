@@ -46,11 +46,6 @@ impl FoundBlocker {
     }
 }
 
-/// A time, to the second.
-pub fn time(at: Timestamp) -> String {
-    humantime::format_rfc3339_seconds(at.into()).to_string()
-}
-
 /// Number of items, in words of a sentence.
 pub fn items(count: u64) -> String {
     match count {

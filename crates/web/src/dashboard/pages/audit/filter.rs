@@ -151,7 +151,7 @@ fn time(field: &str, text: &str, now: Timestamp) -> Result<Option<Timestamp>, Tr
 
 /// A time to the microsecond, as [`time`] reads it.
 fn exact(at: Timestamp) -> String {
-    humantime::format_rfc3339_micros(at.into()).to_string()
+    format!("{at:.6}")
 }
 
 #[cfg(test)]
