@@ -7,6 +7,7 @@
 //! first, for those that ask it. If no other node answers, it waits for the catalog.
 
 use std::{
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -19,7 +20,7 @@ use forebay_edge::tls::{Live, PeerTls};
 use forebay_membership::{BeginError, InitialCatalog};
 use forebay_peers::{Credentials, Dial, PeerLinks};
 use forebay_store::CatalogImage;
-use futures_util::{FutureExt as _, future::join_all};
+use futures_util::{FutureExt as _, StreamExt as _, future::ready, stream};
 
 use super::{
     catalog::open_catalog,
@@ -27,6 +28,9 @@ use super::{
     migrate::misplaced,
 };
 use crate::shards::mysql_options;
+
+/// Copies that are asked for, and held, at one time.
+const COPIES_AT_ONCE: usize = 4;
 
 /// Reads the catalog, or an image of it.
 pub async fn begin(config: &Config, tls: Option<Arc<Live<PeerTls>>>) -> Result<InitialCatalog, BeginError> {
@@ -77,10 +81,10 @@ fn say_age(at: SystemTime) {
 /// The newest rows and the newest tokens of this node's image and of those of others. `None`: no other node
 /// has sent one.
 async fn newest(config: &Config, own: CatalogImage, tls: Option<Arc<Live<PeerTls>>>) -> Option<CatalogImage> {
-    let cluster = own.changes.cluster;
+    let (cluster, nodes) = (own.changes.cluster, own.changes.nodes.clone());
     let credentials = Credentials::new(cluster, config.peer_secrets.clone());
-    let links = PeerLinks::new("", Dial::new(tls), credentials, 0);
-    let asked = own.changes.nodes.iter().map(async |node| {
+    let links = &PeerLinks::new("", Dial::new(tls), credentials, 0);
+    let asked = nodes.into_iter().map(move |node| async move {
         let copy = links.copy_catalog(&node.peer_address).await?;
         match decode(&copy) {
             Ok(image) => Some(image).filter(|image| image.changes.cluster == cluster),
@@ -90,18 +94,22 @@ async fn newest(config: &Config, own: CatalogImage, tls: Option<Arc<Live<PeerTls
             }
         }
     });
-    let others: Vec<CatalogImage> = join_all(asked).await.into_iter().flatten().collect();
-    let is_asked_in_vain = others.is_empty();
-    let newest = others.into_iter().fold(own, |newest, other| {
-        // All versions of rows are of one moment, and each only grows.
-        let of = |image: &CatalogImage| {
-            let versions = image.changes.versions;
-            (versions.policies, versions.shards, versions.assignment, versions.nodes)
-        };
-        let is_newer = of(&other) > of(&newest);
-        let changes = if is_newer { other.changes } else { newest.changes };
-        let newer_tokens = other.tokens.version > newest.tokens.version;
-        CatalogImage { changes, tokens: if newer_tokens { other.tokens } else { newest.tokens } }
-    });
-    (!is_asked_in_vain).then_some(newest)
+    let mut copies = pin!(stream::iter(asked).buffer_unordered(COPIES_AT_ONCE).filter_map(ready));
+    let mut found = newer(own, copies.next().await?);
+    while let Some(other) = copies.next().await {
+        found = newer(found, other);
+    }
+    Some(found)
+}
+
+/// The newer rows and the newer tokens of two images.
+fn newer(one: CatalogImage, other: CatalogImage) -> CatalogImage {
+    // All versions of rows are of one moment, and each only grows.
+    let of = |image: &CatalogImage| {
+        let versions = image.changes.versions;
+        (versions.policies, versions.shards, versions.assignment, versions.nodes)
+    };
+    let changes = if of(&other) > of(&one) { other.changes } else { one.changes };
+    let newer_tokens = other.tokens.version > one.tokens.version;
+    CatalogImage { changes, tokens: if newer_tokens { other.tokens } else { one.tokens } }
 }
