@@ -12,9 +12,10 @@ use std::{
 };
 
 use forebay_edge::tls::PeerTls;
-use forebay_proto::peer::peer_service_client::PeerServiceClient;
+use forebay_proto::peer::{PingRequest, peer_service_client::PeerServiceClient};
 use tokio::time::Instant;
 use tonic::{
+    Code,
     service::interceptor::InterceptedService,
     transport::{Channel, Endpoint},
 };
@@ -29,6 +30,9 @@ use super::{
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 /// How often a connection in use is checked. A node that was cut off without a sign is noticed by this.
 const KEEPALIVE: Duration = Duration::from_secs(1);
+/// How often another connection is tried with a renewed certificate that the other node does not take. Until
+/// then the one before works.
+const RENEW_EVERY: Duration = Duration::from_secs(10);
 /// The largest answer: one refusal for each member of the largest call.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
@@ -71,7 +75,7 @@ enum State {
     /// It is not open.
     Closed,
     /// It was open when it was last used.
-    Open(OpenConnection),
+    Open(Box<OpenConnection>),
     /// It could not be opened, and is not tried again before this time.
     Down(Instant, String),
 }
@@ -84,6 +88,15 @@ struct OpenConnection {
     client: Client,
     /// The settings with which it was made.
     tls: Option<Arc<PeerTls>>,
+    /// When another one is tried again with the renewed certificate. `None`: none has failed.
+    renew_at: Option<Instant>,
+}
+
+impl OpenConnection {
+    /// Whether it was made with these settings.
+    fn has(&self, tls: Option<&Arc<PeerTls>>) -> bool {
+        self.tls.as_ref().map(Arc::as_ptr) == tls.map(Arc::as_ptr)
+    }
 }
 
 impl Channels {
@@ -128,30 +141,63 @@ impl Link {
     /// with the reason why it can't be opened.
     pub async fn client(&self) -> Result<(u64, Client), String> {
         let mut state = self.state.lock().await;
-        let tls = self.dial.settings();
-        match &*state {
-            State::Open(open) if open.tls.as_ref().map(Arc::as_ptr) == tls.as_ref().map(Arc::as_ptr) => {
+        let (tls, now) = (self.dial.settings(), Instant::now());
+        let before = match &mut *state {
+            State::Open(open) if open.has(tls.as_ref()) || open.renew_at.is_some_and(|at| now < at) => {
                 return Ok((open.number, open.client.clone()));
             }
-            State::Down(until, why) if Instant::now() < *until => return Err(why.clone()),
-            State::Open(_) | State::Down(..) | State::Closed => {}
-        }
-        // The library's own limit does not hold for all that comes before the first answer.
-        let connecting = self.dial.connect(&self.endpoint, tls.clone());
-        let failed = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
-            Ok(Ok(channel)) => {
-                let credentials = AddCredentials(self.credentials.clone());
-                let client = PeerServiceClient::with_interceptor(channel, credentials)
-                    .max_decoding_message_size(ANSWER_BYTES_MAX);
-                let number = OPENED.fetch_add(1, Ordering::Relaxed);
-                *state = State::Open(OpenConnection { number, client: client.clone(), tls });
-                return Ok((number, client));
+            State::Down(until, why) if now < *until => return Err(why.clone()),
+            // Said before it is tried: whoever waits for that may go away.
+            State::Open(open) => {
+                let is_first = open.renew_at.replace(now + RENEW_EVERY).is_none();
+                Some((open.number, open.client.clone(), is_first))
             }
-            Ok(Err(error)) => cause(&error),
-            Err(_) => format!("no connection within {CONNECT_TIMEOUT:?}"),
+            State::Down(..) | State::Closed => None,
         };
-        *state = State::Down(Instant::now() + CONNECT_TIMEOUT, failed.clone());
-        Err(failed)
+        match (self.open(tls.clone(), before.is_some()).await, before) {
+            (Ok(client), _) => {
+                let number = OPENED.fetch_add(1, Ordering::Relaxed);
+                let open = OpenConnection { number, client: client.clone(), tls, renew_at: None };
+                *state = State::Open(Box::new(open));
+                Ok((number, client))
+            }
+            (Err(failed), Some((number, client, is_first))) => {
+                if is_first {
+                    let node = self.endpoint.uri();
+                    tracing::warn!(
+                        "no connection to {node} with the renewed certificate; the one before stays in use: \
+                         {failed}"
+                    );
+                }
+                Ok((number, client))
+            }
+            (Err(failed), None) => {
+                *state = State::Down(Instant::now() + CONNECT_TIMEOUT, failed.clone());
+                Err(failed)
+            }
+        }
+    }
+
+    /// Opens a connection. One that is to take the place of another must be answered first: a node may refuse
+    /// a certificate after the handshake.
+    async fn open(&self, tls: Option<Arc<PeerTls>>, is_renewal: bool) -> Result<Client, String> {
+        let opening = async {
+            let connected = self.dial.connect(&self.endpoint, tls).await;
+            let channel = connected.map_err(|error| cause(&error))?;
+            let credentials = AddCredentials(self.credentials.clone());
+            let mut client = PeerServiceClient::with_interceptor(channel, credentials)
+                .max_decoding_message_size(ANSWER_BYTES_MAX);
+            if is_renewal
+                && let Err(status) = client.ping(PingRequest {}).await
+                && status.code() != Code::Unimplemented
+            {
+                return Err(cause(&status));
+            }
+            Ok(client)
+        };
+        // The library's own limit does not hold for all that comes before the first answer.
+        let opened = tokio::time::timeout(CONNECT_TIMEOUT, opening).await;
+        opened.unwrap_or_else(|_| Err(format!("no connection within {CONNECT_TIMEOUT:?}")))
     }
 
     /// A call over this connection failed: the next one opens another.
@@ -174,13 +220,16 @@ fn cause(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::{convert::Infallible, fs, path::Path};
 
-    use forebay_edge::tls::{Certificates, PeerTlsFiles, ReloadTask, TlsSettings};
+    use forebay_edge::tls::{Certificates, Live, PeerTlsFiles, ReloadTask, TlsSettings};
     use forebay_testkit::certificates::Authority;
     use forebay_types::{Clock as _, ClusterId, SystemClock};
-    use tokio::net::TcpListener;
+    use hyper::{server::conn::http2, service::service_fn};
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    use tokio::net::{TcpListener, TcpStream};
     use tokio_rustls::TlsAcceptor;
+    use tonic::{Status, body::Body};
 
     use super::*;
 
@@ -188,6 +237,38 @@ mod tests {
     fn issue(authority: &Authority, folder: &Path) -> PeerTlsFiles {
         let [cert, key] = authority.issue(&["127.0.0.1"]).write(folder, "node");
         PeerTlsFiles { cert, key, ca: authority.write(folder, "ca"), name: None }
+    }
+
+    /// Serves calls, of which it knows none.
+    async fn serve(stream: TcpStream, acceptor: TlsAcceptor) {
+        let Ok(stream) = acceptor.accept(stream).await else { return };
+        let unknown =
+            service_fn(async |_| Ok::<_, Infallible>(Status::unimplemented("").into_http::<Body>()));
+        let server = http2::Builder::new(TokioExecutor::new());
+        // A client that goes away ends it with an error.
+        let _ = server.serve_connection(TokioIo::new(stream), unknown).await;
+    }
+
+    /// Takes the files into use, and lets the time pass until which a renewal that failed is not tried again.
+    async fn take_into_use(reload: &ReloadTask, live: &Live<PeerTls>) {
+        let before = live.current();
+        reload.look_now();
+        while Arc::ptr_eq(&live.current(), &before) {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::pause();
+        tokio::time::advance(RENEW_EVERY).await;
+        tokio::time::resume();
+    }
+
+    /// Calls until another connection is used.
+    async fn renewed(link: &Link, before: u64) -> u64 {
+        loop {
+            match link.client().await.unwrap().0 {
+                number if number == before => tokio::task::yield_now().await,
+                number => return number,
+            }
+        }
     }
 
     #[tokio::test]
@@ -201,29 +282,37 @@ mod tests {
         let address = listener.local_addr().unwrap().to_string();
         let acceptor = TlsAcceptor::from(live.current().server.clone());
         tokio::spawn(async move {
-            let mut open = Vec::new();
             loop {
-                let stream = listener.accept().await.unwrap().0;
-                open.push(acceptor.accept(stream).await.unwrap());
+                tokio::spawn(serve(listener.accept().await.unwrap().0, acceptor.clone()));
             }
         });
 
         let credentials = Credentials::new(ClusterId::default(), Vec::new());
-        let channels = Channels::new(Dial::new(Some(live)), credentials, KEEPALIVE, 1);
+        let channels = Channels::new(Dial::new(Some(live.clone())), credentials, KEEPALIVE, 1);
         let link = channels.link(&address).unwrap();
         let (first, _calls) = link.client().await.unwrap();
         assert_eq!(link.client().await.unwrap().0, first, "the files were not changed");
         issue(&authority, folder.path());
         let reload = ReloadTask::start(&certificates, clock);
         reload.look_now();
-        let second = loop {
-            match link.client().await.unwrap().0 {
-                number if number == first => tokio::task::yield_now().await,
-                number => break number,
-            }
-        };
+        let second = renewed(&link, first).await;
         assert_eq!(link.client().await.unwrap().0, second);
         link.broke(first).await;
         assert_eq!(link.client().await.unwrap().0, second, "another connection broke");
+
+        // Certificates that the other node does not take: of another authority, at first with that node's own
+        // among those that this one believes. The one before stays, and its calls are answered.
+        let other = Authority::new("other");
+        for believed in [authority.pem() + &other.pem(), other.pem()] {
+            let files = issue(&other, folder.path());
+            fs::write(files.ca, believed).unwrap();
+            take_into_use(&reload, &live).await;
+            let (number, mut client) = link.client().await.unwrap();
+            assert_eq!(number, second);
+            assert_eq!(client.ping(PingRequest {}).await.unwrap_err().code(), Code::Unimplemented);
+        }
+        issue(&authority, folder.path());
+        take_into_use(&reload, &live).await;
+        assert_ne!(renewed(&link, second).await, second, "it is tried again");
     }
 }
