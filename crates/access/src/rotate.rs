@@ -58,7 +58,7 @@ fn edited(text: &str, id: &TokenId, rotated: &Record) -> String {
             match (is_it, key_of(line, "sha256"), key_of(line, "overlap_ends")) {
                 (true, Some(_), _) => {
                     lines.push(format!("sha256 = [{}]", hashes.join(", ")));
-                    lines.extend(rotated.overlap_ends.map(|ends| format!("overlap_ends = {}", ends)));
+                    lines.extend(rotated.overlap_ends.map(|ends| format!("overlap_ends = {ends}")));
                 }
                 (true, None, Some(_)) => {}
                 _ => lines.push(line.to_owned()),

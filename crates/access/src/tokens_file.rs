@@ -127,10 +127,10 @@ pub fn append(text: &str, record: &Record) -> Result<String, TokensFileError> {
         format!("grants = [{grants}]"),
     ];
     if let Some(ends) = record.ends {
-        lines.push(format!("ends = {}", ends));
+        lines.push(format!("ends = {ends}"));
     }
     if let Some(ends) = record.overlap_ends {
-        lines.push(format!("overlap_ends = {}", ends));
+        lines.push(format!("overlap_ends = {ends}"));
     }
     if record.revoked {
         lines.push("revoked = true".to_owned());

@@ -49,7 +49,8 @@ where
 }
 
 /// Messages that are encoded already.
-struct EncodedCodec;
+#[derive(Debug, Clone, Copy)]
+pub struct EncodedCodec;
 
 impl Codec for EncodedCodec {
     type Encode = Bytes;

@@ -35,7 +35,7 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin
 /// The full name of the service, as health checks ask for it.
 pub const SERVICE: &str = "forebay.v1.QueueService";
 
-pub use admin_call::{AdminCall, call_encoded};
+pub use admin_call::{AdminCall, EncodedCodec, call_encoded};
 pub use tonic_types::Status;
 
 #[cfg(test)]

@@ -1,13 +1,8 @@
 //! A client that sends arbitrary bytes.
 
-use bytes::{Buf as _, BufMut as _, Bytes};
-use tonic::{
-    Request, Response, Status,
-    client::Grpc,
-    codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
-    codegen::http::uri::PathAndQuery,
-    transport::Channel,
-};
+use bytes::Bytes;
+use forebay_proto::EncodedCodec;
+use tonic::{Request, Response, Status, client::Grpc, codegen::http::uri::PathAndQuery, transport::Channel};
 
 /// Sends `message` as the request of a method, without encoding it.
 pub async fn send(channel: Channel, method: &str, message: Bytes) -> Result<Response<Bytes>, Status> {
@@ -22,42 +17,5 @@ pub async fn send_to(
 ) -> Result<Response<Bytes>, Status> {
     let mut grpc = Grpc::new(channel);
     grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
-    grpc.unary(request, path.parse::<PathAndQuery>().unwrap(), Raw).await
-}
-
-#[derive(Clone, Copy, Default)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Bytes;
-    type Decode = Bytes;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        *self
-    }
-
-    fn decoder(&mut self) -> Self {
-        *self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn encode(&mut self, message: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put(message);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
-    }
+    grpc.unary(request, path.parse::<PathAndQuery>().unwrap(), EncodedCodec).await
 }
