@@ -47,6 +47,7 @@ async fn produce(channel: Channel, producer: usize) {
             namespace: NAMESPACE.into(),
             items: vec![item; ITEMS],
             request_id: format!("{producer}-{call}"),
+            ..EnqueueRequest::default()
         };
         loop {
             let mut client = QueueServiceClient::new(channel.clone());

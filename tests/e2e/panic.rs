@@ -16,7 +16,7 @@ async fn a_process_whose_engine_panics_ends_with_an_error() {
     assert_eq!(node.get("/healthz").await, 200);
     let mut client = QueueServiceClient::new(node.channel());
     let items = vec![EnqueueItem { topic: "t".into(), ..Default::default() }];
-    let request = EnqueueRequest { namespace: "ns".into(), items, request_id: String::new() };
+    let request = EnqueueRequest { namespace: "ns".into(), items, ..EnqueueRequest::default() };
     assert!(client.enqueue(request).await.is_err());
     let status = Node::wait(node).await;
     assert_eq!(status.code(), Some(1), "{status}");

@@ -52,6 +52,7 @@ impl<'a> Rpc<'a> {
             namespace: NAMESPACE.into(),
             items: items.iter().map(|(_, item)| item.clone()).collect(),
             request_id: request_id.into(),
+            ..EnqueueRequest::default()
         };
         let began = self.history.now();
         let request = self.limited(request);

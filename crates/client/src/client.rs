@@ -11,6 +11,7 @@ use crate::{
     config::ClientConfig,
     endpoints::{Dialer, Endpoints, Learner, Route},
     error::Error,
+    next_shards::NextShards,
     retry::{Attempts, Target},
     rng::SharedRng,
     tls::Tls,
@@ -37,6 +38,8 @@ pub struct Client {
     pub(crate) tls: Option<Tls>,
     /// The source of retry pauses and request ids.
     pub(crate) rng: Arc<SharedRng>,
+    /// The shards that the next enqueues of topics name.
+    pub(crate) next_shards: Arc<NextShards>,
     /// Where enqueues and dequeues go.
     route: Route,
     /// Where topics are listed: a page token is of use to the server that gave it.
@@ -89,7 +92,8 @@ impl Client {
         rng: Arc<SharedRng>,
     ) -> Self {
         let (route, listing) = (Route::InTurn, Route::sticky());
-        Self { endpoints, learner, config: Arc::new(config), tls: None, rng, route, listing }
+        let next_shards = Arc::default();
+        Self { endpoints, learner, config: Arc::new(config), tls: None, rng, next_shards, route, listing }
     }
 
     /// The namespace that calls are made for.

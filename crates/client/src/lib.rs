@@ -12,6 +12,7 @@ mod dequeued;
 mod endpoints;
 mod error;
 mod item;
+mod next_shards;
 mod producer;
 mod retry;
 mod rng;

@@ -22,9 +22,9 @@ use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, ChangeCall, ChangeResult, DeliveredItem, DequeueCall,
         DesiredSettings, Duty, EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, KeyQuestion,
-        ListedShard, NackOf, Notice, OperationsSnapshot, OrderResult, OwnerAnswer, OwnerQuestion, Peers,
-        RETRY_AFTER, Reach, RememberedKey, ReportedNamespaces, Settings, SettlementResult, Setup,
-        ShardCounts, ShardSight, Status, TaskName, TaskSupervisor, Tasks, content_of,
+        ListedShard, NackOf, Notice, OperationsSnapshot, OrderResult, OwnerAnswer, OwnerQuestion, PeerNews,
+        Peers, RETRY_AFTER, Reach, RememberedKey, ReportedNamespaces, Settings, SettlementResult, Setup,
+        ShardCounts, ShardLoad, ShardSight, Status, TaskName, TaskSupervisor, Tasks, content_of,
     },
     clock::NodeTime,
     core::{Core, refusals::draining},
@@ -300,6 +300,18 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         self.events.send(Event::FindKeys { question, reply }).ok()?;
         answer.await.ok()
+    }
+
+    /// The load of the shards that this node owns. `None` once the engine has stopped.
+    pub async fn own_loads(&self) -> Option<Vec<ShardLoad>> {
+        let (reply, answer) = oneshot::channel();
+        self.events.send(Event::OwnLoads(reply)).ok()?;
+        answer.await.ok()
+    }
+
+    /// Another node tells something.
+    pub fn take_in(&self, news: PeerNews) {
+        let _ = self.events.send(Event::PeerNews(news));
     }
 
     /// The shards as the node sees them. `None` once the engine has stopped.

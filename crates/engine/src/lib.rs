@@ -35,9 +35,9 @@ pub use api::{
     ItemLookup, ItemPosition, ItemSnapshot, ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion,
     Latencies, LeaseSnapshot, LifetimeCounts, ListedShard, MemberPlaces, MemorySlice, MisplacedMember,
     MissingHome, NackAction, NackOf, NewItem, Notice, OperationsSnapshot, OrderResult, OwnMetrics,
-    OwnerAnswer, OwnerQuestion, Peers, PriorityCount, RETRY_AFTER, Rates, Reach, RememberedKey,
+    OwnerAnswer, OwnerQuestion, PeerNews, Peers, PriorityCount, RETRY_AFTER, Rates, Reach, RememberedKey,
     ReportedNamespaces, ReportedTopics, SeenCommit, Settings, Settlement, SettlementResult, Setup,
-    ShardCounts, ShardFigures, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus,
+    ShardCounts, ShardFigures, ShardLoad, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus,
     TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails, TopicFigures, TopicPosition, TopicScope, TopicStatus,
     TopicsCall, TopicsPage, TurnStatus, filter_fields, list_fields,
 };

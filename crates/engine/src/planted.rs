@@ -32,6 +32,8 @@ pub enum Bug {
     UnknownAsCommitted,
     /// A delivery that ended is not counted.
     DeliveryNotCounted,
+    /// A call that was passed on does not name its shard any more.
+    NamedShardForgotten,
     /// Two enqueues with one key are in flight at once.
     KeyNotHeld,
     /// An item on its way to a lease is not kept out of a prefetch.

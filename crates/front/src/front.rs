@@ -1,14 +1,13 @@
 //! The handle by which calls reach the node that serves them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use forebay_engine::{
-    Engine, EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, NackOf, SettlementResult,
-};
+use forebay_engine::{Engine, EnqueueCall, ExtendOf, ExtensionResult, NackOf, SettlementResult};
 use forebay_types::{Namespace, Receipt, Refusal};
+use tokio::sync::oneshot;
 
 use crate::{
-    enqueue::Enqueue,
+    enqueue::{Enqueue, EnqueueAnswer},
     links::Links,
     route::route,
     settle::{Ack, ExtendLease, Nack},
@@ -30,11 +29,18 @@ impl Front {
     }
 
     /// Stores items, wherever they belong. The outer error refuses the whole call: nothing of it happened.
-    pub async fn enqueue(&self, call: EnqueueCall) -> Result<Vec<Result<EnqueueOutcome, Refusal>>, Refusal> {
-        let Some(links) = &self.links else { return self.engine.enqueue(call).await };
-        let EnqueueCall { namespace, items, request_id, .. } = call;
-        route(&Enqueue { engine: &self.engine, links: &**links, namespace, request_id }, links.own(), items)
-            .await
+    pub async fn enqueue(&self, call: EnqueueCall) -> Result<EnqueueAnswer, Refusal> {
+        let Some(links) = &self.links else {
+            let (notice, mut told) = oneshot::channel();
+            let results = self.engine.enqueue_noting(call, Some(notice)).await?;
+            let next_shard = told.try_recv().ok().and_then(|places| places.next_shard);
+            return Ok(EnqueueAnswer { results, next_shard });
+        };
+        let EnqueueCall { namespace, items, request_id, shard, .. } = call;
+        let (engine, next_shard) = (&self.engine, OnceLock::new());
+        let call = Enqueue { engine, links: &**links, namespace, request_id, shard, next_shard };
+        let results = route(&call, links.own(), items).await?;
+        Ok(EnqueueAnswer { results, next_shard: call.next_shard.into_inner() })
     }
 
     /// Ends deliveries of a tenant.

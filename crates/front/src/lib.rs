@@ -6,6 +6,9 @@ mod front;
 mod links;
 mod route;
 mod settle;
+mod watch;
 
+pub use enqueue::EnqueueAnswer;
 pub use front::Front;
-pub use links::{Answers, LinkError, Links};
+pub use links::{Answers, LinkError, Links, Reports, WatchError};
+pub use watch::watch_nodes;

@@ -48,6 +48,9 @@ pub(crate) trait Verb: Sync {
     /// Gives a member its rank, if it has one.
     fn rank(&self, _member: &mut Self::Member, _rank: i64) {}
 
+    /// This node's engine has said where the members belong.
+    fn note(&self, _places: &MemberPlaces) {}
+
     /// Whether any shard may serve a member.
     fn is_free(&self, _member: &Self::Member) -> bool {
         false
@@ -230,7 +233,9 @@ impl<V: Verb> Call<'_, V> {
         told: oneshot::Receiver<MemberPlaces>,
         places: &[usize],
     ) -> Vec<MemberAnswer<V::Answer>> {
-        let Ok(MemberPlaces { first_rank, misplaced }) = told.await else { return Vec::new() };
+        let Ok(told) = told.await else { return Vec::new() };
+        self.verb.note(&told);
+        let MemberPlaces { first_rank, misplaced, .. } = told;
         self.first_rank.get_or_init(|| first_rank);
         let is_known = |owner: &str| !owner.is_empty() && owner != self.own;
         let known = misplaced.into_iter().filter(|member| is_known(&member.elsewhere.owner));

@@ -15,8 +15,8 @@ use forebay_edge::{
     traces::{ExportTask, Traces, TracesError},
 };
 use forebay_engine::{Duty, Engine, ListedShard, Reach, Setup, TenantBudget};
-use forebay_front::{Front, Links};
-use forebay_membership::{BeginError, EngineShards, InitialCatalog, JoinError};
+use forebay_front::{Front, Links, watch_nodes};
+use forebay_membership::{BeginError, EngineShards, InitialCatalog, JoinError, living_nodes};
 use forebay_operators::{
     calls::Admin,
     cluster::{
@@ -168,6 +168,7 @@ async fn start_node(config: Config) -> Result<Node, StartError> {
     // 7. The cluster, last: from now on others count on this node.
     let ports = [grpc.load().connections.clone(), grpc.load().http_connections.clone(), peer_connections];
     tasks.push(tokio::spawn(descriptors::follow(limit, listed, asked, ports)));
+    tasks.extend(watch(&config, &own, engine.clone()));
     let member = own.join(engine.clone(), clock, followed, traces).await?;
     let reloading = ReloadTask::start(&certificates, info.clock.clone());
     let (following, drain) = (tokens.map(FollowTask::start), config.drain);
@@ -268,10 +269,20 @@ fn start_engine(
     }))
 }
 
+/// The way to other nodes, if any can join.
+fn links(config: &Config, own: &JoiningNode) -> Option<Arc<dyn Links>> {
+    (!config.is_alone()).then(|| own.links.clone() as Arc<dyn Links>)
+}
+
+/// The task that listens to other nodes, if any can join.
+fn watch(config: &Config, own: &JoiningNode, engine: Engine) -> Option<JoinHandle<()>> {
+    let (links, nodes) = (links(config, own)?, living_nodes(own.state.subscribe()));
+    Some(tokio::spawn(watch_nodes(engine, links, Arc::new(()), nodes)))
+}
+
 /// The queue that serves clients. It passes calls on to other nodes, if any can join.
 fn queue(engine: &Engine, config: &Config, own: &JoiningNode, clock: Arc<dyn Clock>) -> Queue {
-    let links = (!config.is_alone()).then(|| own.links.clone() as Arc<dyn Links>);
-    let front = Front::new(engine.clone(), links);
+    let front = Front::new(engine.clone(), links(config, own));
     Queue { engine: engine.clone(), front, rules: Arc::new(config.rules.clone()), clock }
 }
 

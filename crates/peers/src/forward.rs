@@ -7,7 +7,7 @@ use forebay_edge::traces;
 use forebay_engine::{
     EnqueueCall, EnqueueOutcome, ExtendOf, NackOf, NewItem, OverBudget, RETRY_AFTER, Settlement,
 };
-use forebay_front::{Answers, LinkError, Links};
+use forebay_front::{Answers, LinkError, Links, Reports, WatchError};
 use forebay_types::{Namespace, Reason, Receipt, Refusal, Timestamp};
 use tonic::{Code, ConnectError, Request, Response, Status};
 
@@ -27,6 +27,10 @@ const MEMBER_BYTES: usize = 256;
 impl Links for PeerLinks {
     fn own(&self) -> &str {
         self.own_address()
+    }
+
+    async fn watch(&self, node: &str) -> Result<Reports, WatchError> {
+        self.reports_of(node).await
     }
 
     async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<EnqueueOutcome> {

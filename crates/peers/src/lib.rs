@@ -19,6 +19,7 @@ mod operations;
 mod room;
 mod serve_forwarded;
 mod server;
+mod watch;
 pub mod wire;
 
 pub use changes::NoAnswer;

@@ -1,5 +1,5 @@
-//! Questions to other nodes, and the calls that are passed on to them. The two have separate connections: an
-//! answer on which the owner of a shard depends does not wait behind other tenants' items.
+//! Questions to other nodes, the calls that are passed on to them, and what they tell of their shards. The
+//! three have separate connections: an answer on which the owner of a shard depends waits for nothing else.
 
 use std::{
     collections::BTreeMap,
@@ -40,6 +40,8 @@ pub struct PeerLinks {
     control: Channels,
     /// For calls that are passed on.
     bulk: Channels,
+    /// For what nodes tell of their shards.
+    watch: Channels,
     /// Why nodes refuse this one, by address, as it was logged.
     refusals: Mutex<BTreeMap<String, String>>,
 }
@@ -48,8 +50,9 @@ impl PeerLinks {
     /// For a node that others reach at `own`. At most so many bytes of calls are on their way to one node.
     pub fn new(own: impl Into<String>, dial: Dial, credentials: Credentials, forward_bytes: usize) -> Self {
         let control = Channels::new(dial.clone(), credentials.clone(), CONTROL_KEEPALIVE_TIMEOUT, 0);
-        let bulk = Channels::new(dial, credentials, BULK_KEEPALIVE_TIMEOUT, forward_bytes);
-        Self { own: own.into(), control, bulk, refusals: Mutex::default() }
+        let bulk = Channels::new(dial.clone(), credentials.clone(), BULK_KEEPALIVE_TIMEOUT, forward_bytes);
+        let watch = Channels::new(dial, credentials, CONTROL_KEEPALIVE_TIMEOUT, 0);
+        Self { own: own.into(), control, bulk, watch, refusals: Mutex::default() }
     }
 
     /// The address of this node.
@@ -61,6 +64,12 @@ impl PeerLinks {
     /// not valid.
     pub(super) fn bulk(&self, address: &str) -> Option<Arc<Link>> {
         if address == self.own { None } else { self.bulk.link(address) }
+    }
+
+    /// The connection over which a node tells of its shards. `None`: it is this node, or its address is not
+    /// valid.
+    pub(crate) fn watch_link(&self, address: &str) -> Option<Arc<Link>> {
+        if address == self.own { None } else { self.watch.link(address) }
     }
 
     /// The bytes of calls on their way to the node to which most are, and how many may be.
@@ -138,6 +147,7 @@ impl ClusterLinks for PeerLinks {
         refusals.retain(|address, _| addresses.contains(&address.as_str()));
         self.control.retain(addresses);
         self.bulk.retain(addresses);
+        self.watch.retain(addresses);
     }
 }
 

@@ -18,7 +18,7 @@ use forebay_proto::peer::{
     ListConsumersResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest,
     ListOperationsResponse, ListRecentRequest, ListRecentResponse, ListTopicsRequest, ListTopicsResponse,
     NackRequest, OrderOperationRequest, OrderOperationResponse, OwnsShardRequest, OwnsShardResponse,
-    PingRequest, PingResponse, SettleResponse,
+    PingRequest, PingResponse, SettleResponse, WatchTopicsRequest, WatchTopicsResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
@@ -27,7 +27,9 @@ use tokio::{
     sync::{Notify, oneshot},
     task::JoinHandle,
 };
-use tonic::{Request, Response, Status, service::interceptor::InterceptedService, transport::Server};
+use tonic::{
+    Request, Response, Status, Streaming, service::interceptor::InterceptedService, transport::Server,
+};
 
 use super::{
     changes,
@@ -35,7 +37,7 @@ use super::{
     credentials::{CheckCredentials, Credentials},
     explain, keys, old_looks, operations, serve_forwarded,
 };
-use crate::{ask, copy, history::History};
+use crate::{ask, copy, history::History, watch};
 
 /// Calls of one peer at once.
 const CALLS_PER_CONNECTION: u32 = 1_024;
@@ -121,6 +123,15 @@ impl PeerService for PeerCalls {
         _request: Request<CopyCatalogRequest>,
     ) -> Result<Response<Self::CopyCatalogStream>, Status> {
         copy::copy_catalog(self.catalog_copy.as_deref()).await.map(|parts| Response::new(parts.boxed()))
+    }
+
+    type WatchTopicsStream = BoxStream<'static, Result<WatchTopicsResponse, Status>>;
+
+    async fn watch_topics(
+        &self,
+        request: Request<Streaming<WatchTopicsRequest>>,
+    ) -> Result<Response<Self::WatchTopicsStream>, Status> {
+        Ok(Response::new(watch::reports(self.engine.clone(), request.into_inner())))
     }
 
     async fn enqueue(&self, request: Request<EnqueueRequest>) -> Result<Response<EnqueueResponse>, Status> {

@@ -32,6 +32,9 @@ pub mod peer {
 /// The compiled protobuf files, imports included, for gRPC reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin");
 
+/// The header of an enqueue's answer that says which shard the next call for the topic may name.
+pub const NEXT_SHARD_HEADER: &str = "forebay-shard";
+
 /// The full name of the service, as health checks ask for it.
 pub const SERVICE: &str = "forebay.v1.QueueService";
 

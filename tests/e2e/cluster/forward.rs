@@ -39,7 +39,10 @@ fn item(topic: &str) -> EnqueueItem {
 /// Every result is good.
 async fn enqueue(client: &mut Client, items: Vec<EnqueueItem>, request_id: &str) -> Vec<EnqueueResult> {
     let (namespace, request_id) = (NAMESPACE.to_owned(), request_id.to_owned());
-    let answer = client.enqueue(EnqueueRequest { namespace, items, request_id }).await.unwrap();
+    let answer = client
+        .enqueue(EnqueueRequest { namespace, items, request_id, ..EnqueueRequest::default() })
+        .await
+        .unwrap();
     let results = answer.into_inner().results;
     assert!(results.iter().all(|result| result.error.is_none()), "{results:?}");
     results

@@ -21,6 +21,7 @@ mod kills;
 mod lost_shard;
 mod made_tokens;
 mod moves;
+mod named_shards;
 pub mod nodes;
 mod old_looks;
 pub mod operate;

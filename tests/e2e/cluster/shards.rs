@@ -165,7 +165,7 @@ async fn enqueue(channel: &Channel, key: &str) -> Result<(String, bool), Attempt
     let mut request = Request::new(EnqueueRequest {
         namespace: "keys".into(),
         items: vec![item],
-        request_id: String::new(),
+        ..EnqueueRequest::default()
     });
     request.set_timeout(Duration::from_secs(5));
     let passing = ["SHARD_UNAVAILABLE", "NOT_OWNER", "OVERLOADED"];

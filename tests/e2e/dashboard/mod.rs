@@ -102,7 +102,8 @@ impl Stage {
             ..EnqueueItem::default()
         };
         let (namespace, request_id) = (NAMESPACE.to_owned(), String::new());
-        let request = EnqueueRequest { namespace, items: vec![item], request_id };
+        let request =
+            EnqueueRequest { namespace, items: vec![item], request_id, ..EnqueueRequest::default() };
         let mut results = self.client.clone().enqueue(request).await.unwrap().into_inner().results;
         let result = results.remove(0);
         assert_eq!(result.error, None);

@@ -139,7 +139,7 @@ async fn a_web_page_can_make_no_call_at_the_grpc_port() {
     let request = framed(&EnqueueRequest {
         namespace: super::NAMESPACE.to_owned(),
         items: vec![item("csrf")],
-        request_id: String::new(),
+        ..EnqueueRequest::default()
     });
     for (method, headers, status) in http2::HEADS {
         let mut connection = http2::Connection::open(&wire.node.grpc, 1 << 16).await;

@@ -16,7 +16,7 @@ async fn call(wire: &Wire, request: EnqueueRequest) -> Result<Response<EnqueueRe
 }
 
 fn request(items: Vec<EnqueueItem>) -> EnqueueRequest {
-    EnqueueRequest { namespace: NAMESPACE.into(), items, request_id: String::new() }
+    EnqueueRequest { namespace: NAMESPACE.into(), items, ..Default::default() }
 }
 
 #[tokio::test]

@@ -110,7 +110,8 @@ async fn attack(random: &mut StdRng, address: &str) {
         }
         4 => {
             let items = vec![EnqueueItem { topic: "no topic".into(), ..item("t") }; 1_500];
-            let request = EnqueueRequest { namespace: "malicious".into(), items, request_id: String::new() };
+            let request =
+                EnqueueRequest { namespace: "malicious".into(), items, ..EnqueueRequest::default() };
             let _ = QueueServiceClient::new(channel(address)).enqueue(request).await;
         }
         5 => {
@@ -129,7 +130,8 @@ async fn attack(random: &mut StdRng, address: &str) {
         _ => {
             // The caller disconnects during the call.
             let items = vec![EnqueueItem { payload: vec![1; 16 << 10].into(), ..item("litter") }; 20];
-            let request = EnqueueRequest { namespace: "malicious".into(), items, request_id: String::new() };
+            let request =
+                EnqueueRequest { namespace: "malicious".into(), items, ..EnqueueRequest::default() };
             let mut client = QueueServiceClient::new(channel(address));
             let limit = Duration::from_millis(random.random_range(1..20));
             let _ = timeout(limit, client.enqueue(request)).await;

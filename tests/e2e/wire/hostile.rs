@@ -102,7 +102,7 @@ fn empty_receipts() -> Bytes {
 /// An enqueue of so many items of so many bytes.
 fn request(bytes: usize, items: usize) -> Bytes {
     let items = vec![EnqueueItem { payload: vec![1; bytes].into(), ..Default::default() }; items];
-    http2::framed(&EnqueueRequest { namespace: HOSTILE.into(), items, request_id: String::new() })
+    http2::framed(&EnqueueRequest { namespace: HOSTILE.into(), items, ..EnqueueRequest::default() })
 }
 
 /// Long polls for a hundred topics each, with long names.
@@ -163,7 +163,7 @@ async fn flood(address: &str) {
     let Ok(mut client) = QueueServiceClient::connect(format!("http://{address}")).await else { return };
     for _ in 0..10 {
         let items = vec![EnqueueItem { payload: vec![1; 64 << 10].into(), ..item("flood") }; 8];
-        let request = EnqueueRequest { namespace: HOSTILE.into(), items, request_id: String::new() };
+        let request = EnqueueRequest { namespace: HOSTILE.into(), items, ..EnqueueRequest::default() };
         let _ = client.enqueue(request).await;
     }
 }

@@ -56,7 +56,7 @@ async fn calls_in_progress_have_a_limit_and_long_polls_another() {
     for _ in 0..200 {
         let mut client = wire.client();
         let items = vec![EnqueueItem { payload: vec![1; 64 << 10].into(), ..item("busy") }];
-        let request = EnqueueRequest { namespace: NAMESPACE.into(), items, request_id: String::new() };
+        let request = EnqueueRequest { namespace: NAMESPACE.into(), items, ..EnqueueRequest::default() };
         calls.push(tokio::spawn(async move { client.enqueue(request).await }));
     }
     let (mut done, mut refused_count) = (0, 0);

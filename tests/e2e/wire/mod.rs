@@ -129,7 +129,7 @@ impl Wire {
     /// Enqueues these items. Returns one answer an item.
     async fn enqueue(&self, items: Vec<EnqueueItem>) -> Result<Vec<EnqueueResult>, Status> {
         let count = items.len();
-        let request = EnqueueRequest { namespace: NAMESPACE.into(), items, request_id: String::new() };
+        let request = EnqueueRequest { namespace: NAMESPACE.into(), items, ..EnqueueRequest::default() };
         let results = self.client().enqueue(request).await?.into_inner().results;
         assert_eq!(results.len(), count, "one answer a member");
         for result in &results {

@@ -10,7 +10,7 @@ use super::{NAMESPACE, RefusalDetails, Wire, asked, demand, http2, item, seconds
 
 fn enqueue(namespace: &str, bytes: usize) -> EnqueueRequest {
     let items = vec![EnqueueItem { payload: vec![1; 128 << 10].into(), ..item("t") }; bytes >> 17];
-    EnqueueRequest { namespace: namespace.into(), items, request_id: String::new() }
+    EnqueueRequest { namespace: namespace.into(), items, ..EnqueueRequest::default() }
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn a_call_with_too_many_members_is_refused_before_it_is_decoded() {
     let request = EnqueueRequest {
         namespace: NAMESPACE.into(),
         items: vec![EnqueueItem::default(); 500_000],
-        request_id: String::new(),
+        ..EnqueueRequest::default()
     };
     let message = http2::framed(&request);
     drop(request);

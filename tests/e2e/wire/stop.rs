@@ -21,7 +21,7 @@ async fn a_stopping_node_answers_parked_calls_and_exits() {
         let mut done = 0;
         loop {
             let items = vec![item("t")];
-            let request = EnqueueRequest { namespace: NAMESPACE.into(), items, request_id: String::new() };
+            let request = EnqueueRequest { namespace: NAMESPACE.into(), items, ..EnqueueRequest::default() };
             match client.enqueue(request).await {
                 Ok(answer) if answer.get_ref().results[0].error.is_none() => done += 1,
                 Ok(answer) => {

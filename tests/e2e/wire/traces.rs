@@ -25,7 +25,7 @@ fn traced<T>(message: T) -> Request<T> {
 }
 
 fn stored(items: Vec<EnqueueItem>) -> EnqueueRequest {
-    EnqueueRequest { namespace: NAMESPACE.into(), items, request_id: String::new() }
+    EnqueueRequest { namespace: NAMESPACE.into(), items, ..Default::default() }
 }
 
 fn owned((name, value): (&str, &str)) -> (String, String) {

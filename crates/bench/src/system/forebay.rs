@@ -127,7 +127,7 @@ pub fn topic_number(name: &str) -> anyhow::Result<u32> {
 /// Enqueues items. Fails if any item is refused.
 pub async fn enqueue(client: &mut Client, items: Vec<v1::EnqueueItem>) -> anyhow::Result<()> {
     let count = items.len();
-    let request = v1::EnqueueRequest { namespace: namespace(), items, request_id: String::new() };
+    let request = v1::EnqueueRequest { namespace: namespace(), items, ..Default::default() };
     let results = client.enqueue(request).await?.into_inner().results;
     ensure!(results.len() == count, "enqueue of {count} items: {} results", results.len());
     match results.into_iter().find_map(|result| result.error) {

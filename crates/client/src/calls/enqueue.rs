@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use forebay_proto::{time::from_timestamp, v1};
+use forebay_proto::{NEXT_SHARD_HEADER, time::from_timestamp, v1};
 use forebay_types::{Reason, Timestamp};
+use tonic::Response;
 
 use super::member_results::{Member, MemberResults};
 use crate::{
@@ -43,7 +44,8 @@ impl Client {
         items: Vec<v1::EnqueueItem>,
     ) -> Result<Vec<Result<EnqueuedItem, Error>>, Error> {
         let plain = items.iter().all(|item| item.dedupe_key.is_empty() && item.shard.is_none());
-        let identity = if plain { Identity::random(&self.rng) } else { Identity::PerItem };
+        let shard = || items.first().and_then(|item| self.next_shards.of(&item.topic));
+        let identity = if plain { Identity::random(&self.rng, shard()) } else { Identity::PerItem };
         self.enqueue_with(identity, items).await
     }
 
@@ -82,6 +84,7 @@ impl Client {
             let answers = match self.attempt_enqueue(&target, &identity, &items, &left).await {
                 Ok(answers) if answers.len() == left.len() => answers,
                 Ok(answers) => return Err(miscounted(left.len(), answers.len())),
+                Err(error) if identity.is_unfit(&error) => vec![Err(error); left.len()],
                 Err(error) => {
                     left.iter().for_each(|&at| results.attempt_failed(at, &error));
                     let safe = |&at: &usize| identity.may_retry(&items[at], &error);
@@ -94,6 +97,12 @@ impl Client {
             // An earlier attempt may have stored the call. Whatever later ones say, it would be stored twice
             // under a new id.
             let was_unknown = left.iter().any(|&at| results.is_unknown(at));
+            let is_unfit = |answer: &Member<_>| matches!(answer, Err(error) if identity.is_unfit(error));
+            if !was_unknown && answers.iter().any(is_unfit) {
+                // Nothing of the call was stored.
+                identity = self.another(&identity, &items, &left);
+                continue;
+            }
             let answers: Vec<_> = left.into_iter().zip(answers).collect();
             // A caller's own id can't be given up. What the owner of its shard says of a member is final.
             let is_open =
@@ -113,24 +122,31 @@ impl Client {
                 return results.finish();
             }
             // Under a new id the call most likely belongs to another shard.
-            let is_new = matches!(identity, Identity::RequestId(_)) && !unknown && !elsewhere;
+            let is_new = matches!(identity, Identity::RequestId { .. }) && !unknown && !elsewhere;
             let sick_home = |error: &&Error| error.reason() == Some(Reason::ShardUnavailable);
             let at_once = is_new && errors.iter().all(sick_home) && attempts.retry_at_once(&errors);
             if !at_once && !attempts.wait_for_retry(&errors).await {
-                for (at, answer) in retried {
-                    match answer {
-                        Ok(stored) => results.set(at, Ok(stored)),
-                        Err(error) => results.fail(at, error),
-                    }
-                }
+                results.settle(retried);
                 return results.finish();
             }
             left = retried.into_iter().map(|(at, _)| at).collect();
             if identity.is_whole() && !unknown && !elsewhere {
                 // These were certainly not stored, so they are a new call.
-                identity = Identity::random(&self.rng);
+                identity = self.another(&identity, &items, &left);
             }
         }
+    }
+
+    /// The identity of a new call for items that were certainly not stored. It does not name the shard again
+    /// that refused them.
+    fn another(&self, refused: &Identity, items: &[v1::EnqueueItem], left: &[usize]) -> Identity {
+        let topic = left.first().map_or("", |&at| &items[at].topic);
+        let shard = self.next_shards.of(topic);
+        if shard.is_some() && shard == refused.shard() {
+            self.next_shards.forget(topic);
+            return Identity::random(&self.rng, None);
+        }
+        Identity::random(&self.rng, shard)
     }
 
     async fn attempt_enqueue(
@@ -144,20 +160,28 @@ impl Client {
             namespace: self.config.namespace.clone(),
             items: left.iter().map(|&at| items[at].clone()).collect(),
             request_id: identity.request_id(),
+            shard: identity.shard(),
         };
-        let answer = self
-            .attempt(target, Duration::ZERO, request, |mut grpc, request| async move {
-                grpc.enqueue(request).await
-            })
-            .await?;
+        let answer = self.attempt(target, Duration::ZERO, request, |mut grpc, request| async move {
+            grpc.enqueue(request).await.map(with_next_shard)
+        });
+        let (answer, next_shard) = answer.await?;
+        if let (Identity::RequestId { .. }, Some(&first)) = (identity, left.first()) {
+            self.next_shards.learn(&items[first].topic, next_shard);
+        }
         Ok(answer.results.into_iter().map(member).collect())
     }
 }
 
 /// Identity of an enqueue: it tells a retried one from a new one.
 enum Identity {
-    /// A random request id. It identifies the call as a whole.
-    RequestId(String),
+    /// A random request id. It identifies the call as a whole, in the shard that it names, if any.
+    RequestId {
+        /// The id.
+        id: String,
+        /// The shard that the call names. Each repeat names it again.
+        shard: Option<u32>,
+    },
     /// The caller's own request id. What it answers for a member is final: a new call would need another id.
     Given(String),
     /// The items' dedupe keys. An item without one has no identity.
@@ -165,20 +189,34 @@ enum Identity {
 }
 
 impl Identity {
-    fn random(rng: &SharedRng) -> Self {
-        Self::RequestId(rng.request_id())
+    fn random(rng: &SharedRng, shard: Option<u32>) -> Self {
+        Self::RequestId { id: rng.request_id(), shard }
+    }
+
+    /// The shard that the call names.
+    const fn shard(&self) -> Option<u32> {
+        match self {
+            Self::RequestId { shard, .. } => *shard,
+            Self::Given(_) | Self::PerItem => None,
+        }
+    }
+
+    /// The shard that the call names takes no items any more: it is drained, or gone.
+    fn is_unfit(&self, error: &Error) -> bool {
+        let is_gone = || error.reason() == Some(Reason::InvalidField) && error.field() == Some("shard");
+        self.shard().is_some() && (error.reason() == Some(Reason::ShardDraining) || is_gone())
     }
 
     fn request_id(&self) -> String {
         match self {
-            Self::RequestId(id) | Self::Given(id) => id.clone(),
+            Self::RequestId { id, .. } | Self::Given(id) => id.clone(),
             Self::PerItem => String::new(),
         }
     }
 
     /// The call is stored and retried as a whole.
     fn is_whole(&self) -> bool {
-        matches!(self, Self::RequestId(_) | Self::Given(_))
+        matches!(self, Self::RequestId { .. } | Self::Given(_))
     }
 
     /// It is the caller's own request id.
@@ -217,6 +255,13 @@ impl Identity {
         }
         retried
     }
+}
+
+/// An answer, and the shard that it proposes for the next call.
+fn with_next_shard(answer: Response<v1::EnqueueResponse>) -> Response<(v1::EnqueueResponse, Option<u32>)> {
+    let proposed = answer.metadata().get(NEXT_SHARD_HEADER).and_then(|value| value.to_str().ok());
+    let shard = proposed.and_then(|shard| shard.parse().ok());
+    answer.map(|answer| (answer, shard))
 }
 
 /// Whether a refusal comes from the owner of the shard, which knows what was stored there.

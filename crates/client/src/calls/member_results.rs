@@ -45,6 +45,16 @@ impl<R> MemberResults<R> {
         self.answers[at] = Some(Err(error));
     }
 
+    /// The last attempt's answers to these members are final.
+    pub(crate) fn settle(&mut self, answers: Vec<(usize, Member<R>)>) {
+        for (at, answer) in answers {
+            match answer {
+                Err(error) => self.fail(at, error),
+                done => self.set(at, done),
+            }
+        }
+    }
+
     /// The last attempt failed as a whole: the call fails, unless some members were answered before.
     pub(crate) fn fail_rest(mut self, error: &Error) -> Result<Vec<Member<R>>, Error> {
         if self.answers.iter().all(Option::is_none) {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use forebay_proto::{
-    Status as Refused,
+    NEXT_SHARD_HEADER, Status as Refused,
     v1::{self, queue_service_server::QueueService},
 };
 use prost::Message as _;
@@ -35,6 +35,8 @@ pub(crate) struct Fake {
     pub(crate) topics: Script<v1::GetActiveTopicsRequest, v1::GetActiveTopicsResponse>,
     /// `ListNodes`. Without an answer, the usual one is `cluster`.
     pub(crate) nodes: Script<v1::ListNodesRequest, v1::ListNodesResponse>,
+    /// The shard that answers to enqueues propose.
+    pub(crate) next_shard: Mutex<Option<u32>>,
     /// Items for dequeues without a scripted answer.
     pub(crate) stock: Mutex<Option<Stock>>,
     /// Nodes that `ListNodes` answers. `None`: there is no such call.
@@ -207,7 +209,11 @@ impl QueueService for Fake {
         let results =
             request.get_ref().items.iter().map(|item| stored(&String::from_utf8_lossy(&item.payload)));
         let usual = v1::EnqueueResponse { results: results.collect() };
-        self.enqueue.take(request).await.unwrap_or(Ok(usual)).map(Response::new)
+        let mut response = Response::new(self.enqueue.take(request).await.unwrap_or(Ok(usual))?);
+        if let Some(shard) = *self.next_shard.lock().unwrap() {
+            response.metadata_mut().insert(NEXT_SHARD_HEADER, shard.into());
+        }
+        Ok(response)
     }
 
     async fn dequeue(&self, request: Request<v1::DequeueRequest>) -> Answer<v1::DequeueResponse> {

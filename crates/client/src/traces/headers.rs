@@ -118,7 +118,12 @@ mod tests {
         items.iter_mut().for_each(|item| put(item, &context(), &mut room));
         let named = items.iter().filter(|item| names_creation(item)).count();
         assert!((1..1_000).contains(&named), "{named}");
-        let request = v1::EnqueueRequest { namespace: "x".repeat(200), request_id: "x".repeat(200), items };
+        let request = v1::EnqueueRequest {
+            namespace: "x".repeat(200),
+            request_id: "x".repeat(200),
+            items,
+            ..Default::default()
+        };
         assert!(((4 << 20) - 20_000..=4 << 20).contains(&request.encoded_len()), "{}", request.encoded_len());
         assert_eq!(Room::of_call(&[item(5 << 20)]).0, 0);
     }

@@ -13,6 +13,9 @@ pub struct EnqueueCall {
     pub items: Vec<NewItem>,
     /// Makes a repeated call harmless. Not with an item that names a dedupe key or a shard.
     pub request_id: Option<String>,
+    /// The caller names the shard of all items. It is the home of the request id then: a repeated call names
+    /// it again.
+    pub shard: Option<ShardId>,
     /// Another node has placed the items in this shard: they are stored there or nowhere.
     pub only: Option<ShardId>,
     /// Where items that any shard may take are not placed.

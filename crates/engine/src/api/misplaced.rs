@@ -1,11 +1,14 @@
 //! Where the members of a call belong.
 
-use forebay_types::{Elsewhere, Refusal};
+use forebay_types::{Elsewhere, Refusal, ShardId};
 use tokio::sync::oneshot;
 
 /// Where the members of a call belong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemberPlaces {
+    /// The shard that this node would take for the next items of the call's first topic, if callers may name
+    /// one: every node that lives knows of that.
+    pub next_shard: Option<ShardId>,
     /// The rank of the first item of an enqueue; those of the others follow it one by one.
     pub first_rank: i64,
     /// The members that are for other nodes.

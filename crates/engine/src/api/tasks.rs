@@ -33,6 +33,8 @@ pub enum TaskName {
     PeerReach,
     /// Tells other nodes that the catalog has changed. The engine does not start it.
     Notices,
+    /// Listens to other nodes, or to one of them. The engine does not start it.
+    Watch,
 }
 
 /// The future that a task runs.

@@ -1,22 +1,26 @@
 //! Enqueue: each item gets a rank and a shard, is looked up where a key or a request id makes it repeatable,
 //! and waits for the shard's next batch.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+mod placement;
 
-use forebay_types::{ItemAttributes, Namespace, Refusal, Schedule, ShardId, Side, Timestamp, Topic, Waits};
+use std::{collections::BTreeMap, time::Duration};
 
+use forebay_types::{
+    ItemAttributes, Namespace, Reason, Refusal, Schedule, ShardId, Side, Timestamp, Topic, Waits,
+};
+
+use self::placement::{Candidates, over_budget};
 use super::dedupe;
 use crate::{
     api::{Avoid, EnqueueCall, EnqueueOutcome, MemberPlaces, MisplacedMember, NewItem, Notice, RETRY_AFTER},
     core::{
         Core,
         refusals::{draining, no_shard, paused},
-        slot::Slots,
     },
     index::ShardIndex,
     messages::{reply::Reply, tenant_budget::Charge},
     planted::{Bug, is_older, on},
-    routing::rendezvous::{Ranking, SHARDS_PER_TOPIC, hash},
+    routing::rendezvous::hash,
     shard::work::{AdmittedItem, ItemKey, RequestKey, ShardEnqueue},
 };
 
@@ -44,6 +48,26 @@ impl Share {
     }
 }
 
+/// A call while its items are placed.
+struct PlacedCall {
+    /// The tenant.
+    namespace: Namespace,
+    /// Under what the call is remembered.
+    request: Option<RequestKey>,
+    /// The shard that the call names.
+    named: Option<ShardId>,
+    /// The shard in which another node has placed the items.
+    only: Option<ShardId>,
+    /// Why the call is not stored, if it is one that is stored whole or not at all.
+    whole: Option<Refusal>,
+    /// The items that were placed.
+    parts: ByShard,
+    /// The items that were not.
+    refused: Vec<(usize, Refusal)>,
+    /// The rank of the first item.
+    first_rank: Option<i64>,
+}
+
 /// Serves the call, which was charged at admission. `content`: what it stores, in short, if it has a request
 /// id.
 pub(crate) fn serve(
@@ -58,61 +82,104 @@ pub(crate) fn serve(
         reply.send(Err(draining()));
         return;
     }
-    let now = core.time.now();
-    let EnqueueCall { namespace, items, request_id, only, avoid } = call;
+    let EnqueueCall { namespace, items, request_id, shard, only, avoid } = call;
+    let named = shard.filter(|_| only.is_none() || !on(Bug::NamedShardForgotten));
+    if let Some(unknown) = named.filter(|id| core.slots.index_of(*id).is_none()) {
+        reply.send(Err(unknown_shard(unknown, only)));
+        return;
+    }
     // The caller does not count: a repeat works after a token was replaced.
     let request = request_id.map(|id| RequestKey {
         hash: hash(&[b"request", namespace.as_bytes(), id.as_bytes()]),
+        names_shard: named.is_some(),
         content: content.filter(|_| !is_older(&core.launcher.address)),
     });
-    let id = core.ids.next();
-    let count = items.len();
-    let mut parts = ByShard::new();
-    let (mut refused, mut first_rank) = (Vec::new(), None);
-    let mut candidates = Candidates::new(&mut core.slots, &avoid, id);
+    let (id, count) = (core.ids.next(), items.len());
+    let first_topic = items.first().map(|item| item.topic.clone());
     // A call with a request id is stored whole, or not at all.
     let whole = request.and_then(|_| items.iter().find_map(|item| pause_of(core, &namespace, &item.topic)));
+    let (parts, refused) = (ByShard::new(), Vec::new());
+    let mut placed = PlacedCall { namespace, request, named, only, whole, parts, refused, first_rank: None };
+    avoid.shards.iter().for_each(|shard| core.peer_loads.refused(*shard));
+    let mut candidates = Candidates::new(core, &avoid, id);
     for (index, item) in items.into_iter().enumerate() {
-        let rank = rank_of(core, &item, now);
-        first_rank.get_or_insert(rank);
-        let mut item = with_settings(core, &namespace, item);
-        let key = item.dedupe_key.take().map(|key| key_of(core, &namespace, &item.topic, &key));
-        let mut item = unplaced(index, item, key, only, rank, now);
-        let is_keyed = request.is_some() || item.item.dedupe.is_some();
-        let paused = whole.clone().or_else(|| pause_of(core, &namespace, &item.item.topic));
-        match paused {
-            // A key's answer is given nevertheless: the item is refused where it would be stored.
-            Some(refusal) if is_keyed => item.item.refused = Some(refusal),
-            Some(refusal) => {
-                refused.push((index, refusal));
-                continue;
-            }
-            None => {}
-        }
-        match choose_shard(core, &namespace, request.as_ref(), &item, &parts, &mut candidates) {
-            Ok(shard) => parts.entry(shard).or_default().push(item.item),
-            Err(refusal) => refused.push((index, refusal)),
-        }
+        placed.place(core, index, item, &mut candidates);
     }
-    let full = parts.iter().find_map(|(shard, share)| over_budget(core, &namespace, *shard, share.bytes));
-    if let Some(refusal) = full {
+    let full =
+        |(shard, share): (&ShardIndex, &Share)| over_budget(core, &placed.namespace, *shard, share.bytes);
+    if let Some(refusal) = placed.parts.iter().find_map(full) {
         reply.send(Err(refusal));
         return;
     }
     let at = core.time.monotonic();
     core.calls.begin_enqueue(id, count, charge, reply, at);
     if let Some(notice) = notice {
-        let misplaced = refused.iter().filter_map(|(index, refusal)| MisplacedMember::of(*index, refusal));
-        let placed =
-            MemberPlaces { first_rank: first_rank.unwrap_or_default(), misplaced: misplaced.collect() };
+        let first_topic = first_topic.filter(|_| request.is_some() && core.knows_named_shards());
+        let next_shard = first_topic.and_then(|topic| {
+            let next = Candidates::new(core, &Avoid::default(), id).place(core, &placed.namespace, &topic, 0);
+            next.map(|index| core.slots[index].id)
+        });
+        let misplaced =
+            placed.refused.iter().filter_map(|(index, refusal)| MisplacedMember::of(*index, refusal));
+        let first_rank = placed.first_rank.unwrap_or_default();
         // Without a listener nobody is interested.
-        let _ = notice.send(placed);
+        let _ = notice.send(MemberPlaces { next_shard, first_rank, misplaced: misplaced.collect() });
     }
-    for (index, refusal) in refused {
+    for (index, refusal) in placed.refused {
         core.calls.enqueue_done(id, index, Err(refusal));
     }
-    for (shard, Share { items, .. }) in parts {
-        accept(core, shard, ShardEnqueue { call: id, namespace: namespace.clone(), request, items });
+    for (shard, Share { items, .. }) in placed.parts {
+        let namespace = placed.namespace.clone();
+        accept(core, shard, ShardEnqueue { call: id, namespace, request, items });
+    }
+}
+
+impl PlacedCall {
+    /// Places one item, or refuses it.
+    fn place(&mut self, core: &mut Core, index: usize, item: NewItem, candidates: &mut Candidates) {
+        let now = core.time.now();
+        let rank = rank_of(core, &item, now);
+        self.first_rank.get_or_insert(rank);
+        let mut item = with_settings(core, &self.namespace, item);
+        item.shard = item.shard.or(self.named);
+        let key = item.dedupe_key.take().map(|key| key_of(core, &self.namespace, &item.topic, &key));
+        let mut item = unplaced(index, item, key, self.only, rank, now);
+        let is_keyed = self.request.is_some() || item.item.dedupe.is_some();
+        let paused = self.whole.clone().or_else(|| pause_of(core, &self.namespace, &item.item.topic));
+        match paused {
+            // A key's answer is given nevertheless: the item is refused where it would be stored.
+            Some(refusal) if is_keyed => item.item.refused = Some(refusal),
+            Some(refusal) => return self.refused.push((index, refusal)),
+            None => {}
+        }
+        let charge = item.item.charge();
+        match choose_shard(core, &self.namespace, self.request.as_ref(), &item, candidates) {
+            Ok(shard) => {
+                candidates.uses(shard, charge);
+                // The answer that it remembers is given while it is drained, too.
+                let refused = &mut item.item.refused;
+                *refused = refused.take().or_else(|| core.slots[shard].intake_refusal());
+                self.parts.entry(shard).or_default().push(item.item);
+            }
+            Err(refusal) => {
+                let elsewhere = refusal.elsewhere.as_ref();
+                if let Some(shard) = elsewhere.and_then(|at| core.slots.index_of(at.shard)) {
+                    candidates.uses(shard, charge);
+                    core.peer_loads.sent(core.slots[shard].id, charge);
+                }
+                self.refused.push((index, refusal));
+            }
+        }
+    }
+}
+
+/// The refusal of a call that names a shard which this node does not have.
+fn unknown_shard(id: ShardId, only: Option<ShardId>) -> Refusal {
+    match only {
+        None => Refusal::field("shard", "names a shard that does not exist"),
+        // The node that passed the call on knows it.
+        Some(_) => Refusal::new(Reason::ShardUnavailable, format!("shard {id} is not known here yet"))
+            .retry_after(RETRY_AFTER),
     }
 }
 
@@ -120,17 +187,20 @@ pub(crate) fn serve(
 pub(crate) fn choose_another_shard(core: &mut Core, part: ShardEnqueue, refusal: &Refusal) {
     let ShardEnqueue { call, namespace, request, items } = part;
     let mut parts = ByShard::new();
-    let mut candidates = Candidates::new(&mut core.slots, &Avoid::default(), call);
+    let mut candidates = Candidates::new(core, &Avoid::default(), call);
     for item in items {
         let index = item.index;
         let fixed = request.is_some() || item.pinned || item.dedupe.is_some();
         let item = UnplacedItem { shard: None, only: None, item };
         let shard = match fixed {
             true => Err(refusal.clone()),
-            false => choose_shard(core, &namespace, None, &item, &parts, &mut candidates),
+            false => choose_shard(core, &namespace, None, &item, &mut candidates),
         };
         match shard {
-            Ok(shard) => parts.entry(shard).or_default().push(item.item),
+            Ok(shard) => {
+                candidates.uses(shard, item.item.charge());
+                parts.entry(shard).or_default().push(item.item);
+            }
             Err(refusal) => core.calls.enqueue_done(call, index, Err(refusal)),
         }
     }
@@ -157,11 +227,6 @@ fn pause_of(core: &Core, namespace: &Namespace, topic: &Topic) -> Option<Refusal
     core.policies.pause(namespace, topic, Side::Enqueue).map(|pause| paused(topic, pause))
 }
 
-/// Why a shard does not take so many bytes more, if it does not.
-fn over_budget(core: &Core, namespace: &str, shard: ShardIndex, bytes: usize) -> Option<Refusal> {
-    core.slots.owned(shard)?.over_budget(namespace, bytes, core.time.monotonic())
-}
-
 /// A shard takes items.
 fn accept(core: &mut Core, index: ShardIndex, mut part: ShardEnqueue) {
     let node = core.time.moment();
@@ -171,42 +236,6 @@ fn accept(core: &mut Core, index: ShardIndex, mut part: ShardEnqueue) {
         shard.charge(&part.namespace, part.charge());
     }
     dedupe::accept(core, index, part);
-}
-
-/// The shards that a call's items may go to.
-struct Candidates {
-    /// The shards that new items may be placed in.
-    open: Arc<Vec<(ShardIndex, ShardId)>>,
-    /// Of two shards of other nodes that suit a topic best, calls take the first one and the second one in
-    /// turn: 0 or 1.
-    turn: usize,
-    /// The topic of the last item, and how well they suit it. A call's items mostly have the same topic.
-    ranked: Option<(Topic, Ranking<ShardIndex>)>,
-}
-
-impl Candidates {
-    fn new(slots: &mut Slots, avoid: &Avoid, turn: u64) -> Self {
-        let mut open = slots.open();
-        if *avoid != Avoid::default() {
-            let is_own = |index: ShardIndex| slots.owned(index).is_some();
-            // A node without shards has only those of others.
-            let others = avoid.others && open.iter().any(|(index, _)| is_own(*index));
-            let avoided = |index: ShardIndex, id: ShardId| {
-                let of_node = |address: &String| slots[index].is_served_at(address);
-                avoid.shards.contains(&id) || others && !is_own(index) || avoid.nodes.iter().any(of_node)
-            };
-            Arc::make_mut(&mut open).retain(|(index, id)| !avoided(*index, *id));
-        }
-        Self { open, ranked: None, turn: usize::from(turn % 2 == 1) }
-    }
-
-    fn of_topic(&mut self, namespace: &str, topic: &Topic) -> &mut Ranking<ShardIndex> {
-        let ranked = self.ranked.take().filter(|(last, _)| last == topic).unwrap_or_else(|| {
-            let key = hash(&[namespace.as_bytes(), topic.as_bytes()]);
-            (topic.clone(), Ranking::new(key, &self.open))
-        });
-        &mut self.ranked.insert(ranked).1
-    }
 }
 
 /// An item with what only the choice of its shard needs.
@@ -222,17 +251,17 @@ struct UnplacedItem {
 /// The shard that takes an item. Fails with the node to ask instead, where another one owns it.
 fn choose_shard(
     core: &Core,
-    namespace: &str,
+    namespace: &Namespace,
     request: Option<&RequestKey>,
     item: &UnplacedItem,
-    parts: &ByShard,
     candidates: &mut Candidates,
 ) -> Result<ShardIndex, Refusal> {
     if let Some(id) = item.shard {
         let shard = core.slots.index_of(id).ok_or_else(|| {
             Refusal::field(format!("items[{}].shard", item.item.index), "names a shard that does not exist")
         })?;
-        return only_if_open(core, shard);
+        // A request id has its home there, which looks it up while it is drained, too.
+        return if request.is_some() { home_by_name(core, shard) } else { only_if_open(core, shard) };
     }
     let home = request.map(|request| request.hash).or(item.item.dedupe.map(|key| key.shared));
     if let Some(hash) = home {
@@ -248,50 +277,24 @@ fn choose_shard(
     if let Some(id) = item.only {
         return only_if_open(core, core.slots.index_of(id).ok_or_else(no_shard)?);
     }
-    let turn = candidates.turn;
-    let ranking = candidates.of_topic(namespace, &item.item.topic);
-    let least = least_loaded(core, namespace, item.item.charge(), ranking, turn, parts);
-    let shard = least.ok_or_else(no_shard)?;
+    let shard = candidates.place(core, namespace, &item.item.topic, item.item.charge());
+    let shard = shard.ok_or_else(no_shard)?;
     if core.slots.owned(shard).is_some() { Ok(shard) } else { Err(core.slots[shard].refusal()) }
 }
 
-/// Of the first of these shards that have room, the least loaded. One that the call uses already is
-/// preferred. If all are full it is the first, and that refuses the call. What waits for another node's
-/// shards is not known here: such a shard counts as having one batch to do. So own ones are preferred, as
-/// long as they keep up.
-fn least_loaded(
-    core: &Core,
-    namespace: &str,
-    charge: usize,
-    ranking: &mut Ranking<ShardIndex>,
-    turn: usize,
-    parts: &ByShard,
-) -> Option<ShardIndex> {
-    let has_room = |shard: &ShardIndex| {
-        let bytes = parts.get(shard).map_or(0, |share| share.bytes) + charge;
-        over_budget(core, namespace, *shard, bytes).is_none()
-    };
-    let (mut best, mut spread, mut crowded) = (None, SHARDS_PER_TOPIC, true);
-    let ranked = (0..).map_while(|position| ranking.get(position));
-    for (number, shard) in ranked.filter(has_room).enumerate() {
-        // A topic that brings more than its shards commit in a batch spreads to twice as many.
-        if number == spread {
-            if !crowded {
-                break;
-            }
-            spread *= 2;
+/// A shard that a call with a request id names. Its owner must know of that: a node of an earlier release
+/// would send the call to the home of the id.
+fn home_by_name(core: &Core, shard: ShardIndex) -> Result<ShardIndex, Refusal> {
+    only(core, shard).map_err(|refusal| match &refusal.elsewhere {
+        Some(at) if core.peer_loads.has_older_program(&at.owner) => {
+            let message = format!(
+                "shard {} is owned by a node of an earlier release, where no call names it",
+                at.shard
+            );
+            Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER)
         }
-        let (backlog, number_in_turn) = match core.slots.owned(shard) {
-            Some(owned) => (owned.backlog(), number),
-            None => (core.settings.batch_rows, number ^ turn),
-        };
-        crowded &= backlog > core.settings.batch_rows;
-        let load = (!parts.contains_key(&shard), backlog, number_in_turn);
-        if best.is_none_or(|(least, _)| load < least) {
-            best = Some((load, shard));
-        }
-    }
-    best.map(|(_, shard)| shard).or(ranking.get(0))
+        _ => refusal,
+    })
 }
 
 /// A shard that the caller names, or another node: unless it is drained.

@@ -15,6 +15,7 @@ pub(crate) mod look_standing;
 pub(crate) mod look_topics;
 pub(crate) mod nack;
 pub(crate) mod order_operation;
+pub(crate) mod peer_news;
 pub(crate) mod policies;
 pub(crate) mod settle;
 pub(crate) mod status;

@@ -75,7 +75,7 @@ pub(super) fn queue(
     }
     if let Some(notice) = notice {
         // Without a listener nobody is interested.
-        let _ = notice.send(MemberPlaces { first_rank: 0, misplaced });
+        let _ = notice.send(MemberPlaces { misplaced, ..MemberPlaces::default() });
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod lookups;
 pub(crate) mod lost_shard;
 pub(crate) mod oldest_ready;
 pub(crate) mod orders;
+pub(crate) mod peer_loads;
 pub(crate) mod pending_calls;
 pub(crate) mod policies;
 pub(crate) mod polls;
@@ -48,6 +49,7 @@ use self::{
     lost_shard::LostShard,
     oldest_ready::OldestReady,
     orders::Orders,
+    peer_loads::PeerLoads,
     pending_calls::PendingCalls,
     policies::Policies,
     polls::Polls,
@@ -65,6 +67,7 @@ use crate::{
     index::{ServerIndex, ShardIndex},
     io::launch::Launcher,
     messages::{event::Event, tenant_budget::TenantBudget},
+    planted::is_older,
     routing::key_homes::KeyHomes,
 };
 
@@ -114,6 +117,8 @@ pub(crate) struct Core {
     pub rank: i64,
     /// The load of each database server.
     pub loads: ServerLoads,
+    /// The load of other nodes' shards.
+    pub peer_loads: PeerLoads,
     /// Metrics of namespaces and topics.
     pub traffic: Traffic,
     /// How long that took lately, by topic.
@@ -177,6 +182,7 @@ impl Core {
             ids: Ids::default(),
             rank: i64::MIN,
             loads: ServerLoads::default(),
+            peer_loads: PeerLoads::default(),
             traffic: Traffic::new(reported),
             latencies: RecentLatencies::default(),
             turns: TurnStatus::default(),
@@ -215,6 +221,12 @@ impl Core {
                 shard.set_index_budget(budget);
             }
         }
+    }
+
+    /// Whether every node that a caller may ask knows of calls that name their shard.
+    pub fn knows_named_shards(&self) -> bool {
+        let is_alone = self.slots.reach() == Reach::Own;
+        !is_older(&self.launcher.address) && (is_alone || self.peer_loads.all_know_named_shards())
     }
 
     /// Tells those who follow it how many shards are served.

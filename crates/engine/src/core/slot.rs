@@ -131,23 +131,27 @@ impl Slot {
 
     /// Another node serves it, or is about to, as far as is known.
     pub fn is_served_elsewhere(&self) -> bool {
-        self.holding.is_none() && self.is_elsewhere() && !self.elsewhere().owner.is_empty()
+        self.holding.is_none() && self.is_elsewhere() && self.with_owner(|owner| !owner.is_empty())
     }
 
     /// The node at this address serves it, or is about to, as far as is known.
     pub fn is_served_at(&self, address: &str) -> bool {
-        self.is_served_elsewhere() && self.elsewhere().owner == address
+        self.is_served_elsewhere() && self.with_owner(|owner| owner == address)
     }
 
     /// The node to ask instead of this one: the owner, or the next one where it has none.
     pub fn elsewhere(&self) -> Elsewhere {
-        let owner = match (&self.hand_over, &*self.duty.borrow()) {
-            (Some(hand_over), _) => hand_over.successor.clone(),
-            (None, _) if !self.silent && !self.owner.is_empty() => self.owner.clone(),
-            (None, Duty::Leave { successor }) if *successor != self.owner => successor.clone(),
-            _ => String::new(),
-        };
-        Elsewhere { shard: self.id, owner }
+        Elsewhere { shard: self.id, owner: self.with_owner(str::to_owned) }
+    }
+
+    /// Passes that node's address on. It is empty if there is none.
+    fn with_owner<T>(&self, with: impl FnOnce(&str) -> T) -> T {
+        match (&self.hand_over, &*self.duty.borrow()) {
+            (Some(hand_over), _) => with(&hand_over.successor),
+            (None, _) if !self.silent && !self.owner.is_empty() => with(&self.owner),
+            (None, Duty::Leave { successor }) if *successor != self.owner => with(successor),
+            _ => with(""),
+        }
     }
 
     /// Why it takes no new items, as long as operators say so.
@@ -174,6 +178,17 @@ impl Slot {
     }
 }
 
+/// A shard that operators let new items into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ActiveShard {
+    /// Its position.
+    pub index: ShardIndex,
+    /// Its number.
+    pub id: ShardId,
+    /// It takes items now: it is healthy, or of another node where the node reaches that far.
+    pub is_open: bool,
+}
+
 /// The shards. A turn of the event loop looks at those that may have changed, and at those for which
 /// something is due: whoever gets a slot to change it marks it as changed.
 #[derive(Default)]
@@ -186,10 +201,10 @@ pub(crate) struct Slots {
     changed: Vec<ShardIndex>,
     /// Where new items may be placed.
     reach: Reach,
-    /// Shards that may have changed since it was looked at which are open and merged.
+    /// Shards that may have changed since it was looked at which are active, open and merged.
     unchecked: Vec<ShardIndex>,
-    /// Shards that new items could be placed in then, in the order of their positions.
-    open: Arc<Vec<(ShardIndex, ShardId)>>,
+    /// The active shards as they were then, in the order of their positions.
+    active: Arc<Vec<ActiveShard>>,
     /// How many shards took part in the merge then.
     merged: usize,
     /// When time alone makes something due in a shard.
@@ -200,6 +215,11 @@ impl Slots {
     /// None yet. `reach`: where new items are placed.
     pub fn new(reach: Reach) -> Self {
         Self { reach, ..Self::default() }
+    }
+
+    /// Where new items are placed.
+    pub const fn reach(&self) -> Reach {
+        self.reach
     }
 
     /// The position of the shard that is added next.
@@ -314,16 +334,20 @@ impl Slots {
         }
     }
 
-    /// The shards that new items may be placed in, in the order of their positions: the healthy ones, and
-    /// where the node reaches that far those of other nodes. It looks at those that may have changed, and at
-    /// no other: there may be hundreds.
-    pub fn open(&mut self) -> Arc<Vec<(ShardIndex, ShardId)>> {
+    /// The active shards, in the order of their positions. It looks at those that may have changed, and at no
+    /// other: there may be hundreds.
+    pub fn active(&mut self) -> Arc<Vec<ActiveShard>> {
         self.check_fitness();
-        self.open.clone()
+        self.active.clone()
     }
 
-    fn is_open(reach: Reach, slot: &Slot) -> bool {
-        slot.is_healthy() || reach == Reach::All && slot.intake == Intake::Open && slot.is_served_elsewhere()
+    fn as_active(reach: Reach, index: ShardIndex, slot: &Slot) -> Option<ActiveShard> {
+        let is_open = || slot.is_healthy() || reach == Reach::All && slot.is_served_elsewhere();
+        (slot.intake == Intake::Open && !slot.removed).then(|| ActiveShard {
+            index,
+            id: slot.id,
+            is_open: is_open(),
+        })
     }
 
     /// Whether the ready items of some shard take part in the merge.
@@ -336,10 +360,13 @@ impl Slots {
     /// simulation.
     #[cfg(feature = "planted-bugs")]
     pub fn check(&self) -> Result<(), String> {
-        let known = |index| self.open.binary_search_by_key(&index, |(index, _)| *index).is_ok();
+        let known = |index| {
+            let place = self.active.binary_search_by_key(&index, |shard| shard.index);
+            place.ok().map(|place| self.active[place])
+        };
         let agrees = |index, slot: &Slot| {
-            let open = Self::is_open(self.reach, slot);
-            slot.unchecked || open == known(index) && slot.is_merged() == slot.was_merged
+            let active = Self::as_active(self.reach, index, slot);
+            slot.unchecked || active == known(index) && slot.is_merged() == slot.was_merged
         };
         let merged = self.slots.iter().filter(|slot| slot.was_merged).count();
         match self.entries().find(|(index, slot)| !agrees(*index, slot)) {
@@ -356,11 +383,14 @@ impl Slots {
             let merged = slot.is_merged();
             let was_merged = std::mem::replace(&mut slot.was_merged, merged);
             self.merged = self.merged + usize::from(merged) - usize::from(was_merged);
-            let place = self.open.binary_search_by_key(&index, |(index, _)| *index);
-            match (place, Self::is_open(self.reach, slot)) {
-                (Ok(place), false) => drop(Arc::make_mut(&mut self.open).remove(place)),
-                (Err(place), true) => Arc::make_mut(&mut self.open).insert(place, (index, slot.id)),
-                _ => {}
+            let place = self.active.binary_search_by_key(&index, |shard| shard.index);
+            match (place, Self::as_active(self.reach, index, slot)) {
+                (Ok(place), None) => drop(Arc::make_mut(&mut self.active).remove(place)),
+                (Ok(place), Some(active)) if self.active[place] != active => {
+                    Arc::make_mut(&mut self.active)[place] = active;
+                }
+                (Err(place), Some(active)) => Arc::make_mut(&mut self.active).insert(place, active),
+                (Ok(_), Some(_)) | (Err(_), None) => {}
             }
         }
     }

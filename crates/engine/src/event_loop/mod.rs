@@ -20,8 +20,8 @@ use crate::invariant::broken;
 use crate::{
     calls::{
         ack, active_topics, change_items, dedupe, dequeue, enqueue, extend_lease, find_keys, forgotten,
-        look_leases, look_operations, look_standing, look_topics, nack, order_operation, policies, status,
-        stop,
+        look_leases, look_operations, look_standing, look_topics, nack, order_operation, peer_news, policies,
+        status, stop,
     },
     commit::{answers, scheduler},
     core::{Core, timers::Timer},
@@ -146,6 +146,10 @@ fn handle(core: &mut Core, event: Event) {
             let _ = reply.send(ownership::owns(core, question));
         }
         Event::FindKeys { question, reply } => find_keys::serve(core, question, reply),
+        Event::OwnLoads(reply) => {
+            let _ = reply.send(peer_news::own_loads(core));
+        }
+        Event::PeerNews(news) => peer_news::take_in(core, news),
         Event::Sights(reply) => {
             let _ = reply.send(ownership::sights(core));
         }

@@ -21,7 +21,7 @@ use crate::{
         ActiveTopics, ActiveTopicsCall, ChangeCall, ChangeResult, ConsumersCall, DequeueCall,
         DesiredSettings, Duty, EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, KeyQuestion,
         LifetimeCounts, ListedShard, NackOf, Notice, OperationsSnapshot, OrderResult, OwnerAnswer,
-        OwnerQuestion, RememberedKey, SettlementResult, ShardSight, Standing, Status,
+        OwnerQuestion, PeerNews, RememberedKey, SettlementResult, ShardLoad, ShardSight, Standing, Status,
     },
     index::ShardIndex,
 };
@@ -241,6 +241,10 @@ pub(crate) enum Event {
         /// Receives the answer. Dropped, if the node can't say.
         reply: oneshot::Sender<Vec<RememberedKey>>,
     },
+    /// Tell the load of the node's own shards.
+    OwnLoads(oneshot::Sender<Vec<ShardLoad>>),
+    /// Another node tells something.
+    PeerNews(PeerNews),
     /// Tell what the node sees of its shards.
     Sights(oneshot::Sender<Vec<ShardSight>>),
     /// Tell operators how things are.
@@ -287,6 +291,8 @@ impl Event {
             | Self::Shards(_)
             | Self::Owns { .. }
             | Self::FindKeys { .. }
+            | Self::OwnLoads(_)
+            | Self::PeerNews(_)
             | Self::Sights(_)
             | Self::Status(_)
             | Self::Stop(_)

@@ -9,6 +9,9 @@ use siphasher::sip128::{Hasher128 as _, SipHasher13};
 /// Shards that share a topic's new items, as long as they keep up.
 pub(crate) const SHARDS_PER_TOPIC: usize = 2;
 
+/// Shards of a topic's set: its items go nowhere else, as long as any of these takes them.
+pub(crate) const SHARDS_IN_SET: usize = 8;
+
 /// 128 bits over the parts; each part is preceded by its length, so that no two lists of parts run together.
 pub(crate) fn hash(parts: &[&[u8]]) -> [u8; 16] {
     let mut hasher = SipHasher13::new();
@@ -44,9 +47,9 @@ pub(crate) struct Ranking<T> {
 
 impl<T: Copy + Ord> Ranking<T> {
     /// Each shard comes with whatever the caller knows it by. `topic` is a hash.
-    pub fn new(topic: [u8; 16], shards: &[(T, ShardId)]) -> Self {
+    pub fn new(topic: [u8; 16], shards: impl Iterator<Item = (T, ShardId)>) -> Self {
         let topic = u128::from_le_bytes(topic) as u64;
-        let rest = shards.iter().map(|(shard, id)| (mix(topic ^ mix(u64::from(id.0))), Reverse(*shard)));
+        let rest = shards.map(|(shard, id)| (mix(topic ^ mix(u64::from(id.0))), Reverse(shard)));
         Self { sorted: Vec::new(), rest: rest.collect() }
     }
 
@@ -102,11 +105,11 @@ mod tests {
         let mut at = [[0; 4]; 2];
         for topic in 0..1_000_u32 {
             let topic = hash(&[&topic.to_be_bytes()]);
-            let mut all = Ranking::new(topic, &known);
+            let mut all = Ranking::new(topic, known.iter().copied());
             let order: Vec<ShardId> = (0..).map_while(|position| all.get(position)).collect();
             assert_eq!((all.get(0), all.get(4)), (Some(order[0]), None));
             let left: Vec<_> = known.iter().copied().filter(|(id, _)| *id != order[1]).collect();
-            let mut ranking = Ranking::new(topic, &left);
+            let mut ranking = Ranking::new(topic, left.into_iter());
             assert_eq!(
                 [0, 1, 2].map(|position| ranking.get(position).unwrap()),
                 [order[0], order[2], order[3]]

@@ -55,7 +55,8 @@ impl Verb for Script {
             let elsewhere = reply.as_ref().err()?.elsewhere.clone()?;
             Some(MisplacedMember { index, elsewhere })
         });
-        let _ = notice.send(MemberPlaces { first_rank: 100, misplaced: misplaced.collect() });
+        let misplaced = misplaced.collect();
+        let _ = notice.send(MemberPlaces { first_rank: 100, misplaced, next_shard: None });
         Ok(replies)
     }
 

@@ -10,7 +10,9 @@ use forebay_edge::{
     traces::{Origin, name_origin, note_items},
 };
 use forebay_engine::{EnqueueCall, EnqueueOutcome, NewItem};
+use forebay_front::EnqueueAnswer;
 use forebay_proto::{
+    NEXT_SHARD_HEADER,
     time::to_timestamp,
     v1::{
         DeliveryPolicy as WirePolicy, EnqueueItem, EnqueueRequest, EnqueueResponse, EnqueueResult,
@@ -19,6 +21,7 @@ use forebay_proto::{
 };
 use forebay_types::{Body, DeliveryPolicy, Limits, Refusal, Schedule, ShardId, Timestamp};
 use prost::Message as _;
+use tonic::Response;
 
 use super::queue::Queue;
 
@@ -28,7 +31,7 @@ pub async fn enqueue(
     call: &Call,
     origin: Option<Origin>,
     request: EnqueueRequest,
-) -> Result<EnqueueResponse, Refusal> {
+) -> Result<Response<EnqueueResponse>, Refusal> {
     let limits = &queue.rules.limits;
     let namespace = queue.rules.namespace(&request.namespace)?;
     call.request().count_for(&namespace)?;
@@ -36,8 +39,10 @@ pub async fn enqueue(
     fields::bytes("items", request.encoded_len(), limits.request_bytes)?;
     call.reserve_answers(request.items.len())?;
     let request_id = fields::key(limits, "request_id", request.request_id)?;
-    if request_id.is_some() {
-        check_standalone(&request.items)?;
+    let shard = request.shard.map(ShardId);
+    if request_id.is_some() || shard.is_some() {
+        let with = if request_id.is_some() { "a request_id" } else { "a shard" };
+        check_standalone(&request.items, with)?;
     }
 
     let now = queue.clock.wall();
@@ -46,10 +51,10 @@ pub async fn enqueue(
         check(limits, now, index, item)
     });
     let (items, results) = checked.collect::<Members<_>>().split();
-    let answers = match items.is_empty() {
-        true => Vec::new(),
+    let EnqueueAnswer { results: answers, next_shard } = match items.is_empty() {
+        true => EnqueueAnswer::default(),
         false => {
-            let asked = EnqueueCall { namespace, items, request_id, ..EnqueueCall::default() };
+            let asked = EnqueueCall { namespace, items, request_id, shard, ..EnqueueCall::default() };
             call.in_time(queue.front.enqueue(asked)).await?
         }
     };
@@ -61,11 +66,15 @@ pub async fn enqueue(
         return Err(refusal.clone());
     }
     let answers = results.merge("items", answers)?;
-    Ok(EnqueueResponse { results: answers.into_iter().map(result).collect() })
+    let mut response = Response::new(EnqueueResponse { results: answers.into_iter().map(result).collect() });
+    if let Some(shard) = next_shard {
+        response.metadata_mut().insert(NEXT_SHARD_HEADER, shard.0.into());
+    }
+    Ok(response)
 }
 
-/// A call with a request id is stored in one shard as a unit, so no item may choose its own shard.
-fn check_standalone(items: &[EnqueueItem]) -> Result<(), Refusal> {
+/// A call with a request id or a shard is stored in one shard, so no item may choose its own.
+fn check_standalone(items: &[EnqueueItem], with: &str) -> Result<(), Refusal> {
     for (index, item) in items.iter().enumerate() {
         let wrong = match (item.dedupe_key.is_empty(), item.shard) {
             (false, _) => "dedupe_key",
@@ -74,7 +83,7 @@ fn check_standalone(items: &[EnqueueItem]) -> Result<(), Refusal> {
         };
         return Err(Refusal::field(
             format!("items[{index}].{wrong}"),
-            "must not be set in a call with a request_id",
+            format!("must not be set in a call with {with}"),
         ));
     }
     Ok(())
@@ -296,11 +305,9 @@ mod tests {
     fn a_request_id_excludes_dedupe_keys_and_shards() {
         let keyed = EnqueueItem { dedupe_key: "k".to_owned(), ..item() };
         let with_shard = EnqueueItem { shard: Some(1), ..item() };
-        assert!(check_standalone(&[item(), item()]).is_ok());
-        assert_eq!(
-            check_standalone(&[item(), keyed]).unwrap_err().field.as_deref(),
-            Some("items[1].dedupe_key")
-        );
-        assert_eq!(check_standalone(&[with_shard]).unwrap_err().field.as_deref(), Some("items[0].shard"));
+        let check = |items: &[EnqueueItem]| check_standalone(items, "a request_id");
+        assert!(check(&[item(), item()]).is_ok());
+        assert_eq!(check(&[item(), keyed]).unwrap_err().field.as_deref(), Some("items[1].dedupe_key"));
+        assert_eq!(check(&[with_shard]).unwrap_err().field.as_deref(), Some("items[0].shard"));
     }
 }

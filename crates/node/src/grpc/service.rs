@@ -12,7 +12,8 @@ impl QueueService for Queue {
     async fn enqueue(&self, request: Request<v1::EnqueueRequest>) -> Answer<v1::EnqueueResponse> {
         let call = Call::of(&request)?;
         let origin = Origin::of_call(request.metadata());
-        answer(enqueue::enqueue(self, &call, origin, request.into_inner()).await)
+        let answer = enqueue::enqueue(self, &call, origin, request.into_inner()).await;
+        answer.map_err(|refusal| status::of_call(&refusal))
     }
 
     async fn dequeue(&self, request: Request<v1::DequeueRequest>) -> Answer<v1::DequeueResponse> {

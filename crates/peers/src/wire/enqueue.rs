@@ -10,12 +10,13 @@ use super::{MalformedMessage, micros, refusal};
 
 /// The request for items that are to be stored in a shard of another node.
 pub fn enqueue_request(call: EnqueueCall) -> peer::EnqueueRequest {
-    let EnqueueCall { namespace, items, request_id, only, avoid: _ } = call;
+    let EnqueueCall { namespace, items, request_id, shard, only, avoid: _ } = call;
     peer::EnqueueRequest {
         shard: only.map_or(0, |shard| shard.0),
         namespace: namespace.as_ref().to_owned(),
         request_id,
         items: items.into_iter().map(item).collect(),
+        names_shard: shard.is_some(),
     }
 }
 
@@ -59,7 +60,7 @@ fn item(item: NewItem) -> peer::Item {
 
 /// The call that another node has passed on.
 pub fn enqueue_call(request: peer::EnqueueRequest) -> Result<EnqueueCall, MalformedMessage> {
-    let peer::EnqueueRequest { shard, namespace, request_id, items } = request;
+    let peer::EnqueueRequest { shard, namespace, request_id, items, names_shard } = request;
     if shard == 0 {
         return Err(MalformedMessage("shard"));
     }
@@ -67,6 +68,7 @@ pub fn enqueue_call(request: peer::EnqueueRequest) -> Result<EnqueueCall, Malfor
         namespace: namespace.into(),
         items: items.into_iter().map(new_item).collect(),
         request_id,
+        shard: names_shard.then_some(ShardId(shard)),
         only: Some(ShardId(shard)),
         avoid: Avoid::default(),
     })
@@ -173,6 +175,7 @@ mod tests {
             namespace: "ns".into(),
             items: items.collect(),
             request_id: Some("r".to_owned()),
+            shard: Some(ShardId(3)),
             only: Some(ShardId(3)),
             avoid: Avoid::default(),
         };

@@ -91,6 +91,30 @@ pub struct FoundKey {
     pub removed: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchTopicsRequest {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchTopicsResponse {
+    /// The shards that the node owns.
+    #[prost(message, repeated, tag = "1")]
+    pub loads: ::prost::alloc::vec::Vec<ShardLoad>,
+}
+/// Load of a shard.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ShardLoad {
+    /// The shard.
+    #[prost(uint32, tag = "1")]
+    pub shard: u32,
+    /// Rows of new items that wait there or are in flight.
+    #[prost(uint64, tag = "2")]
+    pub rows: u64,
+    /// Bytes of the items that wait.
+    #[prost(uint64, tag = "3")]
+    pub bytes: u64,
+    /// It takes new items: its breaker is closed, its disk has room, and it is not handed over.
+    #[prost(bool, tag = "4")]
+    pub takes_items: bool,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CatalogChangedRequest {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CatalogChangedResponse {}
@@ -108,6 +132,9 @@ pub struct EnqueueRequest {
     /// The items.
     #[prost(message, repeated, tag = "4")]
     pub items: ::prost::alloc::vec::Vec<Item>,
+    /// The client's call names the shard: the id has its home there.
+    #[prost(bool, tag = "5")]
+    pub names_shard: bool,
 }
 /// An item to store. Times are in microseconds.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1225,6 +1252,33 @@ pub mod peer_service_client {
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "CopyCatalog"));
             self.inner.server_streaming(req, path, codec).await
         }
+        /// Tells of this node's shards four times a second, for as long as the caller listens.
+        pub async fn watch_topics(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<
+                Message = super::WatchTopicsRequest,
+            >,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchTopicsResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/WatchTopics",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "WatchTopics"));
+            self.inner.streaming(req, path, codec).await
+        }
         /// Stores items.
         pub async fn enqueue(
             &mut self,
@@ -1789,6 +1843,20 @@ pub mod peer_service_server {
             tonic::Response<Self::CopyCatalogStream>,
             tonic::Status,
         >;
+        /// Server streaming response type for the WatchTopics method.
+        type WatchTopicsStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchTopicsResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Tells of this node's shards four times a second, for as long as the caller listens.
+        async fn watch_topics(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::WatchTopicsRequest>>,
+        ) -> std::result::Result<
+            tonic::Response<Self::WatchTopicsStream>,
+            tonic::Status,
+        >;
         /// Stores items.
         async fn enqueue(
             &self,
@@ -2277,6 +2345,54 @@ pub mod peer_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/WatchTopics" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchTopicsSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::StreamingService<super::WatchTopicsRequest>
+                    for WatchTopicsSvc<T> {
+                        type Response = super::WatchTopicsResponse;
+                        type ResponseStream = T::WatchTopicsStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::WatchTopicsRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::watch_topics(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchTopicsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -5886,9 +5886,14 @@ pub struct EnqueueRequest {
     #[prost(message, repeated, tag = "2")]
     pub items: ::prost::alloc::vec::Vec<EnqueueItem>,
     /// Repeating a call with the same id inside the dedupe window stores nothing and answers the first
-    /// call's results. With other items it is ALREADY_EXISTS, REQUEST_ID_REUSED. Not together with dedupe_key or shard.
+    /// call's results. With other items it is ALREADY_EXISTS, REQUEST_ID_REUSED. Not together with dedupe_key or an
+    /// item's shard.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
+    /// Store all items on exactly this shard, where the request_id is remembered: a repeated call names it again. Not
+    /// together with dedupe_key or an item's shard. The answer's metadata `forebay-shard` says which one to name next.
+    #[prost(uint32, optional, tag = "4")]
+    pub shard: ::core::option::Option<u32>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct EnqueueItem {

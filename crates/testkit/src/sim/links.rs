@@ -8,8 +8,9 @@ use std::{
 
 use async_trait::async_trait;
 use forebay_engine::{Engine, EnqueueCall, EnqueueOutcome, ExtendOf, NackOf, Settlement};
-use forebay_front::{Answers, LinkError, Links};
+use forebay_front::{Answers, LinkError, Links, Reports, WatchError};
 use forebay_types::{Namespace, Receipt, Refusal, Timestamp};
+use futures_util::{StreamExt as _, stream};
 
 use super::{cluster::Network, process::Node};
 use crate::fake::{Dice, Life};
@@ -37,6 +38,8 @@ pub struct SimLinks {
     pub forgets: bool,
     /// Fates of all calls of the run.
     pub forwarded: Arc<Mutex<ForwardCounts>>,
+    /// Whether a process is of the release before.
+    pub is_older: fn(usize) -> bool,
     /// The process's number, and the network, if ways are cut there.
     pub network: Option<(usize, Arc<Network>)>,
 }
@@ -55,6 +58,8 @@ enum Way {
 
 /// A connection on which nothing arrives any more breaks after so long.
 const BREAKS_AFTER: Duration = Duration::from_secs(3);
+/// How often a process tells of its shards.
+const REPORTS_EVERY: Duration = Duration::from_millis(250);
 /// No connection is made after so long.
 const CONNECTS_WITHIN: Duration = Duration::from_millis(500);
 
@@ -74,6 +79,12 @@ impl SimLinks {
         })
     }
 
+    /// The process that listens at an address.
+    fn living(&self, address: &str) -> Option<Node> {
+        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        nodes.iter().find(|node| node.address == address && node.process.life() != Life::Dead).cloned()
+    }
+
     /// Passes a call of `count` members on to the process at this address.
     async fn pass<T, F>(&self, owner: &str, count: usize, call: impl FnOnce(Engine) -> F) -> Answers<T>
     where
@@ -89,10 +100,7 @@ impl SimLinks {
             };
             (dice.millis((0, 8)), dice.millis((0, 8)), way)
         };
-        let node = {
-            let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-            nodes.iter().find(|node| node.address == owner && node.process.life() != Life::Dead).cloned()
-        };
+        let node = self.living(owner);
         tokio::time::sleep(there).await;
         let Some(node) = node.filter(|node| node.process.life() != Life::Dead) else {
             self.count(|all| all.unreached += 1);
@@ -141,6 +149,38 @@ impl SimLinks {
 impl Links for SimLinks {
     fn own(&self) -> &str {
         &self.own
+    }
+
+    async fn watch(&self, node: &str) -> Result<Reports, WatchError> {
+        let Some(node) = self.living(node) else { return Err(WatchError::Unreached) };
+        let (number, network) = (node.process.number, self.network.clone());
+        if (self.is_older)(number) {
+            return Err(WatchError::Older);
+        }
+        let is_open = move || {
+            network
+                .as_ref()
+                .is_none_or(|(own, network)| network.is_open(*own, number) && network.is_open(number, *own))
+        };
+        if !is_open() {
+            return Err(WatchError::Unreached);
+        }
+        let next = move |node: Node| {
+            let is_open = is_open.clone();
+            async move {
+                tokio::time::sleep(REPORTS_EVERY).await;
+                let told = async {
+                    tokio::select! {
+                        biased;
+                        () = node.process.died() => None,
+                        told = node.tasks.serve(node.engine.own_loads()) => told,
+                    }
+                };
+                let told = told.await.filter(|_| is_open())?;
+                Some((told, node))
+            }
+        };
+        Ok(stream::unfold(node, next).boxed())
     }
 
     async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<EnqueueOutcome> {

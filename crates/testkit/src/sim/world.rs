@@ -11,11 +11,12 @@ use std::{
 use async_trait::async_trait;
 use forebay_engine::{
     Duty, Engine, Intake, KeyQuestion, ListedShard, OwnerAnswer, OwnerQuestion, Peers, Reach, RememberedKey,
-    Setup,
+    Setup, TaskName, Tasks as _,
 };
-use forebay_front::{Front, Links};
+use forebay_front::{Front, Links, watch_nodes};
 use forebay_store::Shard;
 use forebay_types::{Clock, ClusterId, ItemId, Receipt, ShardId, Timestamp};
+use futures_util::{Stream, stream::unfold};
 
 use super::{
     caller_bug::CallerBug,
@@ -54,6 +55,23 @@ pub struct SharedReceipts {
 /// Where a process answers.
 pub fn address(process: usize) -> String {
     format!("node{process}:7420")
+}
+
+/// The addresses of the other processes that live, as one of them hears of it without a catalog.
+fn others(nodes: Arc<Mutex<Vec<Node>>>, own: String) -> impl Stream<Item = Vec<String>> + Send {
+    unfold((nodes, own, Vec::new()), |(nodes, own, told)| async move {
+        loop {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let living: Vec<String> = {
+                let nodes = nodes.lock().unwrap_or_else(PoisonError::into_inner);
+                let others = nodes.iter().filter(|node| node.process.life() != Life::Dead);
+                others.map(|node| node.address.clone()).filter(|address| *address != own).collect()
+            };
+            if living != told {
+                return Some((living.clone(), (nodes, own, living)));
+            }
+        }
+    })
 }
 
 /// Everything that a run consists of.
@@ -163,6 +181,11 @@ impl World {
         });
         let links =
             self.plan.forwards.then(|| Arc::new(self.links(address.clone(), seed, None)) as Arc<dyn Links>);
+        if let Some(links) = links.clone() {
+            let others = others(self.nodes.clone(), address.clone());
+            let watching = watch_nodes(engine.clone(), links, Arc::new(tasks.clone()), others);
+            tasks.start(TaskName::Watch, Box::pin(watching));
+        }
         let front = Front::new(engine.clone(), links);
         let shards = configured.into_iter().map(|(id, _)| id).collect();
         let node = Node { process, engine, front, tasks, shards, clock, address, member: None };
@@ -178,6 +201,7 @@ impl World {
             dice: Mutex::new(Dice::new(seed ^ 0x11_4b5)),
             forgets: self.plan.caller_bug == Some(CallerBug::LostCountsAsUnsent),
             forwarded: self.forwarded.clone(),
+            is_older: if self.plan.older { |number| number % 3 != 0 } else { |_| false },
             network,
         }
     }

@@ -23,7 +23,12 @@ async fn an_enqueue_is_repeated_by_any_holder_and_an_operation_by_its_caller() {
     let mut stored = Vec::new();
     for holder in [&one, &two] {
         let items = vec![EnqueueItem { topic: "t".into(), ..Default::default() }];
-        let call = EnqueueRequest { namespace: OWN.into(), items, request_id: "import".into() };
+        let call = EnqueueRequest {
+            namespace: OWN.into(),
+            items,
+            request_id: "import".into(),
+            ..EnqueueRequest::default()
+        };
         let answer = queue.enqueue(shown(call, &bearer(holder))).await.unwrap().into_inner();
         stored.push(answer.results[0].item_id.clone());
     }

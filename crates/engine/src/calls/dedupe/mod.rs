@@ -71,12 +71,14 @@ fn accept_distinct(core: &mut Core, index: ShardIndex, part: ShardEnqueue, has_w
     if !shard.takes_keys(now) {
         return shard.pause_for_keys(part);
     }
+    let names_shard = part.request.is_some_and(|request| request.names_shard);
     // Keys that are on their way are stored before the new set is recorded, and no others.
-    if shard.changes_homes() {
+    if !names_shard && shard.changes_homes() {
         return shard.pause_for_keys(part);
     }
     let id = core.slots[index].id;
     let plan = match part.homes().iter().all(|key| core.homes.home(key) == Some(id)) {
+        _ if names_shard => plan::of_named_shard(core, index, &part),
         true => plan(core, index, &part),
         false => LookupPlan::Unavailable(unavailable(format!(
             "shard {id} is no longer the home of the key, because shards were added or drained"

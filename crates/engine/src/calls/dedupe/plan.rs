@@ -75,6 +75,12 @@ pub(super) fn plan(core: &mut Core, home: ShardIndex, part: &ShardEnqueue) -> Lo
     LookupPlan::Ask(to_ask)
 }
 
+/// The plan for a request id whose call names the shard: no other one has ever been its home.
+pub(super) fn of_named_shard(core: &Core, home: ShardIndex, part: &ShardEnqueue) -> LookupPlan {
+    let whom = LookupTarget::Here { shard: home, term: core.slots[home].term };
+    LookupPlan::Ask([Question { whom, keys: part.hashes(false) }].into())
+}
+
 /// Some shards have not recorded the current set of shards. Those that are served do it at once.
 fn until_recorded(core: &Core, now: Timestamp) -> LookupPlan {
     let at_once =

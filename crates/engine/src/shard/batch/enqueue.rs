@@ -188,10 +188,12 @@ fn remember(builder: &mut BatchBuilder<'_>, part: &ShardEnqueue, results: &[Resu
     let Some(generation) = builder.shard.upkeep.generations.current(builder.moment.now) else { return };
     let dedupes = &mut builder.batch.dedupes;
     let before = dedupes.len();
-    // A call that was refused as a whole, because a topic is paused, may be repeated.
-    let is_paused =
-        |result: &Result<_, Refusal>| matches!(result, Err(refusal) if refusal.reason == Reason::TopicPaused);
-    if let Some(request) = part.request.filter(|_| !results.iter().any(is_paused)) {
+    // A call that was refused as a whole, because a topic is paused or the shard drained, may be repeated.
+    let is_whole = |result: &Result<_, Refusal>| {
+        let reason = result.as_ref().err().map(|refusal| refusal.reason);
+        matches!(reason, Some(Reason::TopicPaused | Reason::ShardDraining))
+    };
+    if let Some(request) = part.request.filter(|_| !results.iter().any(is_whole)) {
         let answers = results.iter().map(|result| result.as_ref().map(|stored| stored.key.seq));
         let answer = encode_remembered(answers, request.content);
         dedupes.push(DedupeEntry { generation, hash: request.hash, answer });

@@ -20,6 +20,16 @@ impl OwnedShard {
         self.intake.budget.refusal(self.id, &self.settings, namespace, bytes, at)
     }
 
+    /// Whether items are taken at all, whoever brings them.
+    pub fn takes_items(&self, at: Monotonic) -> bool {
+        self.intake.budget.refusal(self.id, &self.settings, "", 1, at).is_none()
+    }
+
+    /// Bytes that wait for a batch.
+    pub fn waiting_bytes(&self) -> usize {
+        self.intake.budget.bytes()
+    }
+
     /// Charges a tenant for bytes that will wait.
     pub fn charge(&mut self, namespace: &Namespace, bytes: usize) {
         self.intake.budget.charge(namespace, bytes);

@@ -9,5 +9,5 @@ pub(in crate::shard) fn key(byte: u8) -> Option<ItemKey> {
 
 /// A request id whose hash has this byte everywhere.
 pub(in crate::shard) fn request(byte: u8) -> Option<RequestKey> {
-    Some(RequestKey { hash: [byte; 16], content: Some([byte; 16]) })
+    Some(RequestKey { hash: [byte; 16], names_shard: false, content: Some([byte; 16]) })
 }

@@ -15,6 +15,8 @@ const REMOVAL: [u8; 8] = *b"removed\0";
 pub(crate) struct RequestKey {
     /// Over namespace and id.
     pub hash: KeyHash,
+    /// The call names its shard: that is its home, whichever shards there are.
+    pub names_shard: bool,
     /// The digest of the call's items. `None`: as the release before has it, which does not compare calls.
     pub content: Option<[u8; 16]>,
 }

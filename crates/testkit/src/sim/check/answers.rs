@@ -22,7 +22,8 @@ pub(super) fn check(record: &RunRecord, found: &mut Vec<Finding>) {
                 for (at, item) in items.iter().enumerate() {
                     // A duplicate is not stored, so its content does not matter.
                     let stored = answer.member(at).filter(|result| !result.is_ok_and(|done| done.duplicate));
-                    let removed = record.shards_change && item.shard.is_some();
+                    // Where processes begin with other shards, only calls name those that are gone.
+                    let removed = record.shards_change && item.shard.is_some() || request_id.is_some();
                     let names_it = |refusal: &Refusal| refusal.reason == Reason::InvalidField;
                     let stored = stored.filter(|result| !(removed && result.is_err_and(names_it)));
                     let names_id = |refusal: &Refusal| refusal.reason == Reason::RequestIdReused;

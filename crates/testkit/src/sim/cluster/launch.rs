@@ -3,8 +3,10 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use forebay_engine::{Duty, Engine, Reach, Setup, TaskName, Tasks};
-use forebay_front::Front;
-use forebay_membership::{EngineShards, JoinError, Membership, begin as read_catalog};
+use forebay_front::{Front, Links, watch_nodes};
+use forebay_membership::{
+    ClusterState, EngineShards, JoinError, Membership, begin as read_catalog, living_nodes,
+};
 use forebay_store::{Catalog, CatalogImage, CatalogNode, NodeReport, Shard, Tokens};
 use forebay_types::{Clock, ClusterId, Incarnation, NodeName, ShardId};
 use tokio::sync::{Notify, watch};
@@ -99,16 +101,16 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
         seed,
     });
     let links = world.links(address.clone(), seed, Some((number, cluster.network.clone())));
-    let front = Front::new(engine.clone(), Some(Arc::new(links)));
+    let state = watch::Sender::default();
+    let front = front(&engine, Arc::new(links), &tasks, state.subscribe());
     let changed = Arc::new(Notify::new());
     let member = MemberOf { name: name.clone(), changed: changed.clone(), part: Arc::default() };
-    let shards = listed.iter().map(|row| row.id).collect();
     let node = Node {
         process,
         engine: engine.clone(),
         front,
         tasks: tasks.clone(),
-        shards,
+        shards: listed.iter().map(|row| row.id).collect(),
         clock: clock.clone(),
         address: address.clone(),
         member: Some(member.clone()),
@@ -122,7 +124,7 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
         clock,
         tasks: Arc::new(tasks),
         catalog_changed: changed,
-        state: watch::Sender::default(),
+        state,
         policies_told: watch::Sender::default(),
         followed,
     };
@@ -134,6 +136,18 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
         }
         Err(error) => exits(&world, node, &error),
     }
+}
+
+/// The front of a node, which listens to the others.
+fn front(
+    engine: &Engine,
+    links: Arc<dyn Links>,
+    tasks: &ProcessTasks,
+    state: watch::Receiver<Arc<ClusterState>>,
+) -> Front {
+    let watch = watch_nodes(engine.clone(), links.clone(), Arc::new(tasks.clone()), living_nodes(state));
+    tasks.start(TaskName::Watch, Box::pin(watch));
+    Front::new(engine.clone(), Some(links))
 }
 
 /// The image that other nodes have: they have followed the catalog until it went, and nobody changes it

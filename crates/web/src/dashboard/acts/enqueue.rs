@@ -23,7 +23,7 @@ async fn enqueue(asked: &PageRequest) -> Result<String, Trouble> {
         ..EnqueueItem::default()
     };
     let request =
-        EnqueueRequest { namespace: namespace.to_owned(), items: vec![item], request_id: String::new() };
+        EnqueueRequest { namespace: namespace.to_owned(), items: vec![item], ..EnqueueRequest::default() };
     let answer = asked.queue()?.enqueue(asked.request(request)).await?.into_inner();
     let error = answer.results.into_iter().next().and_then(|result| result.error);
     match error {
