@@ -28,7 +28,8 @@ impl Drop for NodeWatches {
     }
 }
 
-/// Listens to all other nodes that live. `nodes`: their addresses, each time these change. Ends with that.
+/// Listens to all other nodes that live. `nodes`: their addresses, each time these may have changed. Ends
+/// with that.
 pub async fn watch_nodes(
     engine: Engine,
     links: Arc<dyn Links>,
@@ -36,8 +37,11 @@ pub async fn watch_nodes(
     nodes: impl Stream<Item = Vec<String>> + Send,
 ) {
     let mut nodes = pin!(nodes);
-    let mut watched = NodeWatches::default();
+    let (mut watched, mut told) = (NodeWatches::default(), None);
     while let Some(living) = nodes.next().await {
+        if told.as_ref() == Some(&living) {
+            continue;
+        }
         let mut gone = std::mem::take(&mut watched);
         for node in &living {
             let begin = || {
@@ -46,6 +50,7 @@ pub async fn watch_nodes(
             };
             watched.0.insert(node.clone(), gone.0.remove(node).unwrap_or_else(begin));
         }
+        told = Some(living.clone());
         engine.take_in(PeerNews::Nodes(living));
     }
 }

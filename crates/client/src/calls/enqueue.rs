@@ -99,8 +99,9 @@ impl Client {
             let was_unknown = left.iter().any(|&at| results.is_unknown(at));
             let is_unfit = |answer: &Member<_>| matches!(answer, Err(error) if identity.is_unfit(error));
             if !was_unknown && answers.iter().any(is_unfit) {
-                // Nothing of the call was stored.
-                identity = self.another(&identity, &items, &left);
+                // Nothing of the call was stored. Without a name it is not refused so again.
+                self.next_shards.forget(&items[left[0]].topic);
+                identity = Identity::random(&self.rng, None);
                 continue;
             }
             let answers: Vec<_> = left.into_iter().zip(answers).collect();

@@ -50,6 +50,8 @@ impl Share {
 
 /// A call while its items are placed.
 struct PlacedCall {
+    /// When it came.
+    now: Timestamp,
     /// The tenant.
     namespace: Namespace,
     /// Under what the call is remembered.
@@ -99,7 +101,8 @@ pub(crate) fn serve(
     // A call with a request id is stored whole, or not at all.
     let whole = request.and_then(|_| items.iter().find_map(|item| pause_of(core, &namespace, &item.topic)));
     let (parts, refused) = (ByShard::new(), Vec::new());
-    let mut placed = PlacedCall { namespace, request, named, only, whole, parts, refused, first_rank: None };
+    let (now, first_rank) = (core.time.now(), None);
+    let mut placed = PlacedCall { now, namespace, request, named, only, whole, parts, refused, first_rank };
     avoid.shards.iter().for_each(|shard| core.peer_loads.refused(*shard));
     let mut candidates = Candidates::new(core, &avoid, id);
     for (index, item) in items.into_iter().enumerate() {
@@ -137,13 +140,12 @@ pub(crate) fn serve(
 impl PlacedCall {
     /// Places one item, or refuses it.
     fn place(&mut self, core: &mut Core, index: usize, item: NewItem, candidates: &mut Candidates) {
-        let now = core.time.now();
-        let rank = rank_of(core, &item, now);
+        let rank = rank_of(core, &item, self.now);
         self.first_rank.get_or_insert(rank);
         let mut item = with_settings(core, &self.namespace, item);
         item.shard = item.shard.or(self.named);
         let key = item.dedupe_key.take().map(|key| key_of(core, &self.namespace, &item.topic, &key));
-        let mut item = unplaced(index, item, key, self.only, rank, now);
+        let mut item = unplaced(index, item, key, self.only, rank, self.now);
         let is_keyed = self.request.is_some() || item.item.dedupe.is_some();
         let paused = self.whole.clone().or_else(|| pause_of(core, &self.namespace, &item.item.topic));
         match paused {

@@ -1,6 +1,6 @@
 //! The load of other nodes' shards, as these tell it.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use forebay_types::{Monotonic, ShardId};
 use rustc_hash::FxHashMap;
@@ -26,7 +26,7 @@ enum Program {
 #[derive(Debug)]
 struct Report {
     /// The node that made it.
-    node: String,
+    node: Arc<str>,
     /// The load.
     load: ShardLoad,
     /// When it came.
@@ -48,7 +48,7 @@ impl PeerLoads {
         let known = self.nodes.take().unwrap_or_default();
         let program = |node: &String| known.get(node).copied().unwrap_or_default();
         let nodes: BTreeMap<_, _> = nodes.into_iter().map(|node| (node.clone(), program(&node))).collect();
-        self.reports.retain(|_, report| nodes.contains_key(&report.node));
+        self.reports.retain(|_, report| nodes.contains_key(&*report.node));
         self.nodes = Some(nodes);
     }
 
@@ -57,7 +57,7 @@ impl PeerLoads {
         if let Some(program) = self.program(node) {
             *program = Program::Older;
         }
-        self.reports.retain(|_, report| report.node != node);
+        self.reports.retain(|_, report| *report.node != *node);
     }
 
     /// Whether a node's program is of an earlier release, as far as is known.
@@ -69,7 +69,8 @@ impl PeerLoads {
     pub fn report(&mut self, node: &str, loads: impl Iterator<Item = ShardLoad>, at: Monotonic) {
         let Some(program) = self.program(node) else { return };
         *program = Program::Present;
-        self.reports.extend(loads.map(|load| (load.shard, Report { node: node.to_owned(), load, at })));
+        let node: Arc<str> = node.into();
+        self.reports.extend(loads.map(|load| (load.shard, Report { node: node.clone(), load, at })));
     }
 
     /// The load of a shard, if the node that serves it has told that lately.

@@ -59,18 +59,14 @@ pub fn address(process: usize) -> String {
 
 /// The addresses of the other processes that live, as one of them hears of it without a catalog.
 fn others(nodes: Arc<Mutex<Vec<Node>>>, own: String) -> impl Stream<Item = Vec<String>> + Send {
-    unfold((nodes, own, Vec::new()), |(nodes, own, told)| async move {
-        loop {
-            tokio::time::sleep(Duration::from_millis(500)).await;
-            let living: Vec<String> = {
-                let nodes = nodes.lock().unwrap_or_else(PoisonError::into_inner);
-                let others = nodes.iter().filter(|node| node.process.life() != Life::Dead);
-                others.map(|node| node.address.clone()).filter(|address| *address != own).collect()
-            };
-            if living != told {
-                return Some((living.clone(), (nodes, own, living)));
-            }
-        }
+    unfold((nodes, own), |(nodes, own)| async move {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let living = {
+            let nodes = nodes.lock().unwrap_or_else(PoisonError::into_inner);
+            let others = nodes.iter().filter(|node| node.process.life() != Life::Dead);
+            others.map(|node| node.address.clone()).filter(|address| *address != own).collect()
+        };
+        Some((living, (nodes, own)))
     })
 }
 
