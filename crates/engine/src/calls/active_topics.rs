@@ -12,6 +12,7 @@ use crate::{
     core::{
         Core,
         active_index::{ActiveIndex, WaitingPage},
+        policies::Eligible,
         timers::Timer,
     },
     dispatch::{head::head, prefetch},
@@ -134,7 +135,7 @@ fn answer(page: WaitingPage, incomplete: bool) {
 /// Searches the order for topics of the page. Returns whether the page is whole.
 fn search(core: &Core, page: &mut WaitingPage, work: &mut Work) -> bool {
     let namespace = &page.call.namespace;
-    if core.policies.is_namespace_paused(namespace) {
+    if core.policies.eligible(&TopicName::new(namespace.clone(), "")) != Eligible::All {
         return true;
     }
     let Some(index) = core.active.get(namespace) else { return true };
@@ -202,7 +203,7 @@ fn look_at(core: &mut Core, index: &mut ActiveIndex, namespace: &Namespace, topi
     let moment = core.time.moment();
     let name = TopicName { namespace: namespace.clone(), topic: topic.clone() };
     // Pages of a paused namespace are empty. Its topics keep their places for the end of the pause.
-    if core.policies.is_topic_paused(&name) {
+    if core.policies.eligible(&name) == Eligible::TopicPaused {
         return index.set(topic, None);
     }
     // A head that is not listed yet is looked at again once it is, and no page is given before that.

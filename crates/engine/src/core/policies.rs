@@ -6,6 +6,17 @@ use forebay_types::{Namespace, Pause, Policy, Side, Topic, TopicName};
 
 use crate::api::{DesiredSettings, SettingsTable, VersionedSettings};
 
+/// What may be handed out of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Eligible {
+    /// All that is ready.
+    All,
+    /// Nothing: the topic itself is paused.
+    TopicPaused,
+    /// Nothing: its namespace is paused.
+    NamespacePaused,
+}
+
 /// The policies.
 #[derive(Debug, Default)]
 pub(crate) struct Policies {
@@ -84,20 +95,17 @@ impl Policies {
         own.or_else(|| self.namespaces.get(namespace)?.pause(side))
     }
 
-    /// Nothing of the topic may be handed out.
-    pub fn hands_out_nothing(&self, name: &TopicName) -> bool {
-        self.is_topic_paused(name) || self.is_namespace_paused(&name.namespace)
-    }
-
-    /// The topic itself is paused.
-    pub fn is_topic_paused(&self, name: &TopicName) -> bool {
-        let of_topic = |policy: &Policy| policy.dequeue.is_some();
-        !self.topics.is_empty() && self.topics.get(name).is_some_and(of_topic)
-    }
-
-    /// Nothing of any of its topics may be handed out.
-    pub fn is_namespace_paused(&self, namespace: &Namespace) -> bool {
-        self.namespaces.get(namespace).is_some_and(|policy| policy.dequeue.is_some())
+    /// What may be handed out of a topic; with an empty topic, of all topics of the namespace.
+    pub fn eligible(&self, name: &TopicName) -> Eligible {
+        let is_paused = |policy: &Policy| policy.dequeue.is_some();
+        // Mostly there is no policy at all.
+        if !self.topics.is_empty() && self.topics.get(name).is_some_and(is_paused) {
+            Eligible::TopicPaused
+        } else if self.namespaces.get(&name.namespace).is_some_and(is_paused) {
+            Eligible::NamespacePaused
+        } else {
+            Eligible::All
+        }
     }
 
     /// How many topics and namespaces are paused on a side.
@@ -131,6 +139,21 @@ mod tests {
     use forebay_types::{Timestamp, TopicSettings};
 
     use super::*;
+
+    #[test]
+    fn a_pause_of_a_topic_goes_before_that_of_its_namespace() {
+        let pause = Pause { by: String::new(), since: Timestamp::MIN, until: None, note: String::new() };
+        let paused = Policy { dequeue: Some(pause.clone()), ..Policy::default() };
+        let (own, other, all) = (TopicName::new("a", "t"), TopicName::new("a", "u"), TopicName::new("a", ""));
+        let mut policies = Policies::default();
+        policies.replace(&own, Policy { enqueue: Some(pause), ..Policy::default() });
+        assert_eq!(policies.eligible(&own), Eligible::All, "only enqueues are paused");
+        policies.replace(&own, paused.clone());
+        assert_eq!([&own, &other].map(|name| policies.eligible(name)), [Eligible::TopicPaused, Eligible::All]);
+        policies.replace(&all, paused);
+        let found = [&own, &other, &all].map(|name| policies.eligible(name));
+        assert_eq!(found, [Eligible::TopicPaused, Eligible::NamespacePaused, Eligible::NamespacePaused]);
+    }
 
     #[test]
     fn a_namespace_is_named_as_long_as_something_is_wanted_in_it() {

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     api::{Demand, DequeueCall},
     clock::Moment,
-    core::{Core, timers::Timer},
+    core::{Core, policies::Eligible, timers::Timer},
     index::ShardIndex,
     invariant::broken,
     planted::{Bug, on},
@@ -60,7 +60,7 @@ pub(crate) fn pick(
     let moment = core.time.moment();
     let mut picked = PickedItems::default();
     for (name, demand) in names.iter().zip(&call.demands) {
-        if core.policies.hands_out_nothing(name) {
+        if core.policies.eligible(name) != Eligible::All {
             continue;
         }
         core.list(name);
@@ -140,7 +140,7 @@ pub(crate) fn is_any_outstanding(core: &mut Core, names: &[TopicName], at: Monot
 
 /// Whether a shard's head has to be waited for. Begins to read it.
 fn is_outstanding(core: &mut Core, name: &TopicName, at: Monotonic) -> bool {
-    if on(Bug::OutstandingIgnored) || core.policies.hands_out_nothing(name) {
+    if on(Bug::OutstandingIgnored) || core.policies.eligible(name) != Eligible::All {
         return false;
     }
     let moment = core.time.moment();

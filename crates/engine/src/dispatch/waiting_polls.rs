@@ -7,7 +7,7 @@ use forebay_types::TopicName;
 use super::head::head;
 use crate::{
     clock::Moment,
-    core::{Core, slot::Slots, topics::TopicPart},
+    core::{Core, policies::Eligible, slot::Slots, topics::TopicPart},
     index::ShardIndex,
     planted::{Bug, on},
     shard::{OwnedShard, work::WaitingPolls},
@@ -25,7 +25,7 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
     let items = next_items(shard);
     let moment = core.time.moment();
     for (name, items) in items {
-        if core.policies.hands_out_nothing(&name) && !on(Bug::HandsOffPaused) {
+        if core.policies.eligible(&name) != Eligible::All && !on(Bug::HandsOffPaused) {
             continue;
         }
         let ids = core.topics.waiting(&name);
