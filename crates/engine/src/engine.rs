@@ -21,20 +21,23 @@ use tokio::sync::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, ChangeCall, ChangeResult, DeliveredItem, DequeueCall,
-        DesiredSettings, Duty, EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, KeyQuestion,
-        ListedShard, NackOf, Notice, OperationsSnapshot, OrderResult, OwnerAnswer, OwnerQuestion, PeerNews,
-        Peers, RETRY_AFTER, Reach, RememberedKey, ReportedNamespaces, Settings, SettlementResult, Setup,
-        ShardCounts, ShardLoad, ShardSight, Status, TaskName, TaskSupervisor, Tasks, content_of,
+        DesiredSettings, Duty, EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, FetchCall,
+        FetchedItems, KeyQuestion, ListedShard, NackOf, Notice, OperationsSnapshot, OrderResult, OwnerAnswer,
+        OwnerQuestion, PeerNews, Peers, RETRY_AFTER, Reach, RememberedKey, ReportedNamespaces, Settings,
+        SettlementResult, Setup, ShardCounts, ShardLoad, ShardSight, Status, TaskName, TaskSupervisor, Tasks,
+        content_of,
     },
     clock::NodeTime,
     core::{Core, refusals::draining},
     event_loop,
     io::{launch::Launcher, take_over_room::TakeOverRoom},
     messages::{
+        delivery_guard::DeliveryGuard,
         event::Event,
+        node_watch::NodeWatch,
         pulse::LoopPulse,
         reply::Reply,
-        tenant_budget::{OverBudget, TenantBudget},
+        tenant_budget::{Charge, OverBudget, TenantBudget},
     },
 };
 
@@ -46,6 +49,9 @@ const POLL_OVERHEAD_BYTES: usize = 4 << 10;
 /// Bytes of each of its topics beside the name: the demand, the name's places in the directory, the topic
 /// itself if it has no items.
 const DEMAND_OVERHEAD_BYTES: usize = 320;
+
+/// Bytes of items that are being leased for other nodes at one time; a tenant has a quarter.
+const FETCHED_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes of a dequeue while it waits.
 fn poll_bytes(call: &DequeueCall) -> usize {
@@ -69,7 +75,9 @@ pub struct Engine {
     admitted: Arc<TenantBudget>,
     /// Bytes of dequeues that wait.
     waiting: Arc<TenantBudget>,
-    /// Numbers the polls.
+    /// Bytes of items that are being leased for other nodes.
+    fetched: Arc<TenantBudget>,
+    /// Numbers the polls, and the links to other nodes.
     polls: Arc<AtomicU64>,
     /// Namespaces that have metrics of their own.
     reported: ReportedNamespaces,
@@ -122,9 +130,11 @@ impl Engine {
         let rng = StdRng::seed_from_u64(seed);
         let mut core = Core::new(settings, time, rng, launcher, reach, admitted.clone(), served_sender);
         core.begin_with(shards);
-        let (polls, reported) = (Arc::new(AtomicU64::new(0)), core.traffic.names().clone());
+        // No link has the number 0.
+        let (polls, reported) = (Arc::new(AtomicU64::new(1)), core.traffic.names().clone());
         tasks.start(TaskName::EventLoop, Box::pin(event_loop::run(core, inbox, pulse)));
-        Self { events, admitted, waiting, polls, reported, served, failed }
+        let fetched = TenantBudget::new(FETCHED_BYTES_MAX);
+        Self { events, admitted, waiting, fetched, polls, reported, served, failed }
     }
 
     /// Stores items. The outer error refuses the whole call: nothing of it happened.
@@ -175,14 +185,35 @@ impl Engine {
                 })?)
             }
         };
+        let answer = self.poll(call, charge).await?;
+        accept(answer.items())?;
+        Ok(answer.take())
+    }
+
+    async fn poll(&self, call: DequeueCall, charge: Option<Charge>) -> Result<DeliveryGuard, Refusal> {
         let id = self.polls.fetch_add(1, Ordering::Relaxed);
         let namespace = call.namespace.clone();
         let mut gone = DisconnectGuard { namespace, id, events: &self.events, armed: true };
         let answer = self.ask(|reply| Event::Dequeue { id, call, charge, reply }).await;
         gone.armed = false;
-        let answer = answer?;
-        accept(answer.items())?;
-        Ok(answer.take())
+        answer
+    }
+
+    /// Leases items of this node's own shards for another node. Those that the caller drops on the way are
+    /// returned.
+    pub async fn lease_items(&self, call: FetchCall) -> Result<FetchedItems, Refusal> {
+        let _charge = self.fetched.take(&call.name.namespace, call.max_bytes).map_err(|over| match over {
+            OverBudget::Tenant => over_budget("fetched bytes", "items of this namespace are fetched"),
+            OverBudget::Node => over_budget("fetched bytes", "items are fetched from this node"),
+        })?;
+        let answer = self.poll(call.into(), None).await?;
+        let left = answer.left();
+        Ok(FetchedItems { items: answer.take(), left })
+    }
+
+    /// Another node follows topics of this one's shards.
+    pub fn watch(&self) -> NodeWatch {
+        NodeWatch::begin(self.polls.fetch_add(1, Ordering::Relaxed), self.events.clone())
     }
 
     /// Ends deliveries of a tenant. `notice` is told at once which of them are for other nodes.

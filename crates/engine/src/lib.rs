@@ -31,15 +31,17 @@ pub use api::{
     ActiveTopic, ActiveTopics, ActiveTopicsCall, AnswerBy, Avoid, BehindCall, BreakerPhase, CallerFrom,
     ChangeCall, ChangeResult, CommitWatch, ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSnapshot,
     DeadGroup, DeadGroups, DeadGroupsCall, DeliveredItem, Demand, DequeueCall, DesiredSettings, Duty,
-    EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, Histogram, Intake, ItemChange, ItemCount,
-    ItemLookup, ItemPosition, ItemSnapshot, ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion,
-    Latencies, LeaseSnapshot, LifetimeCounts, ListedShard, MemberPlaces, MemorySlice, MisplacedMember,
-    MissingHome, NackAction, NackOf, NewItem, Notice, OperationsSnapshot, OrderResult, OwnMetrics,
-    OwnerAnswer, OwnerQuestion, PeerNews, Peers, PriorityCount, RETRY_AFTER, Rates, Reach, RememberedKey,
-    ReportedNamespaces, ReportedTopics, SeenCommit, Settings, Settlement, SettlementResult, Setup,
-    ShardCounts, ShardFigures, ShardLoad, ShardSight, ShardState, ShardStatus, Standing, Status, SweepStatus,
-    TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails, TopicFigures, TopicPosition, TopicScope, TopicStatus,
+    EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, FetchBound, FetchCall, FetchError, FetchedItems,
+    HeadPosition, Histogram, Intake, ItemChange, ItemCount, ItemLookup, ItemPosition, ItemSnapshot,
+    ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion, Latencies, LeaseSnapshot, LifetimeCounts,
+    ListedShard, MemberPlaces, MemorySlice, MisplacedMember, MissingHome, NackAction, NackOf, NewItem,
+    Notice, OperationsSnapshot, OrderResult, OwnMetrics, OwnerAnswer, OwnerQuestion, PeerLink, PeerNews,
+    Peers, PriorityCount, RETRY_AFTER, Rates, Reach, ReadyState, RememberedKey, ReportedNamespaces,
+    ReportedTopics, SeenCommit, Settings, Settlement, SettlementResult, Setup, ShardCounts, ShardFigures,
+    ShardLoad, ShardSight, ShardState, ShardStatus, Standing, Status, Subscription, SweepStatus, TOPIC_BYTES,
+    Task, TaskName, Tasks, TopicDetails, TopicFigures, TopicHead, TopicPosition, TopicScope, TopicStatus,
     TopicsCall, TopicsPage, TurnStatus, filter_fields, list_fields,
 };
 pub use engine::Engine;
+pub use messages::node_watch::NodeWatch;
 pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget, paid_at_once_by, paid_by};

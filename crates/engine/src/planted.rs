@@ -34,6 +34,12 @@ pub enum Bug {
     DeliveryNotCounted,
     /// A call that was passed on does not name its shard any more.
     NamedShardForgotten,
+    /// Items of another node are fetched beyond the best one of others.
+    FetchBoundIgnored,
+    /// Items are offered to nobody.
+    NothingOffered,
+    /// An at-most-once item is handed out though it may still be in its shard.
+    ConsumedUnsurely,
     /// Two enqueues with one key are in flight at once.
     KeyNotHeld,
     /// An item on its way to a lease is not kept out of a prefetch.

@@ -2,11 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use forebay_engine::{Engine, EnqueueCall, ExtendOf, ExtensionResult, NackOf, SettlementResult};
+use forebay_engine::{
+    ActiveTopics, ActiveTopicsCall, Engine, EnqueueCall, ExtendOf, ExtensionResult, NackOf, SettlementResult,
+};
 use forebay_types::{Namespace, Receipt, Refusal};
 use tokio::sync::oneshot;
 
 use crate::{
+    active_topics::over_nodes,
     enqueue::{Enqueue, EnqueueAnswer},
     links::Links,
     route::route,
@@ -41,6 +44,14 @@ impl Front {
         let call = Enqueue { engine, links: &**links, namespace, request_id, shard, next_shard };
         let results = route(&call, links.own(), items).await?;
         Ok(EnqueueAnswer { results, next_shard: call.next_shard.into_inner() })
+    }
+
+    /// Lists topics of all nodes that have something to deliver.
+    pub async fn active_topics(&self, call: ActiveTopicsCall) -> Result<ActiveTopics, Refusal> {
+        match &self.links {
+            Some(links) => over_nodes(&self.engine, &**links, call).await,
+            None => self.engine.active_topics(call).await,
+        }
     }
 
     /// Ends deliveries of a tenant.

@@ -1,7 +1,10 @@
 //! The way to other nodes.
 
 use async_trait::async_trait;
-use forebay_engine::{EnqueueCall, EnqueueOutcome, ExtendOf, NackOf, Settlement, ShardLoad};
+use forebay_engine::{
+    ActiveTopics, ActiveTopicsCall, EnqueueCall, EnqueueOutcome, ExtendOf, NackOf, Settlement, ShardLoad,
+    Subscription, TopicHead,
+};
 use forebay_types::{Namespace, Receipt, Refusal, Timestamp};
 use futures_util::stream::BoxStream;
 
@@ -26,8 +29,19 @@ pub enum WatchError {
     Unreached,
 }
 
-/// The load of the shards that another node owns, four times a second. It ends when the connection breaks.
-pub type Reports = BoxStream<'static, Vec<ShardLoad>>;
+/// A report of another node.
+#[derive(Debug, Clone)]
+pub struct PeerReport {
+    /// The number of the link. `None`: items of its shards can't be had at other nodes.
+    pub link: Option<u64>,
+    /// The load of the shards that it owns, four times a second. `None`: this report says nothing of it.
+    pub loads: Option<Vec<ShardLoad>>,
+    /// Topics that were subscribed to.
+    pub heads: Vec<TopicHead>,
+}
+
+/// Reports of another node. They end when the connection breaks.
+pub type Reports = BoxStream<'static, PeerReport>;
 
 /// Passes calls on to other nodes. Each node is named by the address at which it answers others, `host:port`.
 /// A call that is passed on is not passed on again: who does not own the shard says so.
@@ -35,8 +49,15 @@ pub type Reports = BoxStream<'static, Vec<ShardLoad>>;
 pub trait Links: Send + Sync + 'static {
     /// The address of this node.
     fn own(&self) -> &str;
-    /// Listens to what a node tells of its shards.
-    async fn watch(&self, node: &str) -> Result<Reports, WatchError>;
+    /// Listens to what a node tells of its shards and of topics, and subscribes to these.
+    async fn watch(
+        &self,
+        node: &str,
+        subscriptions: BoxStream<'static, Vec<Subscription>>,
+    ) -> Result<Reports, WatchError>;
+
+    /// Lists topics of a node's own shards that have something to deliver.
+    async fn active_topics(&self, node: &str, call: ActiveTopicsCall) -> Result<ActiveTopics, LinkError>;
 
     /// Stores items in the one shard that [`EnqueueCall::only`] names.
     async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<EnqueueOutcome>;

@@ -1,15 +1,16 @@
-//! Listens to what other nodes tell of their shards, and tells the engine.
+//! Listens to what other nodes tell of their shards and topics, and tells the engine.
 
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 
-use forebay_engine::{Engine, PeerNews, TaskName, Tasks};
-use futures_util::{Stream, StreamExt as _};
+use forebay_engine::{Engine, PeerLink, PeerNews, Subscription, TaskName, Tasks};
+use futures_util::{Stream, StreamExt as _, stream::poll_fn};
 use tokio::{
+    sync::mpsc::{Sender, channel},
     task::AbortHandle,
     time::{sleep, timeout},
 };
 
-use crate::links::{Links, WatchError};
+use crate::links::{Links, PeerReport, WatchError};
 
 /// A node that has told nothing for so long is asked anew: nodes report four times a second.
 const SILENT_AFTER: Duration = Duration::from_secs(2);
@@ -17,6 +18,9 @@ const SILENT_AFTER: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(500);
 /// The same for a node of an earlier release.
 const PAUSE_OLDER: Duration = Duration::from_secs(5);
+
+/// Messages with subscriptions that wait for the connection.
+const SUBSCRIPTIONS_MAX: usize = 16;
 
 /// The tasks that listen to other nodes, by address. They end with it.
 #[derive(Default)]
@@ -55,19 +59,45 @@ pub async fn watch_nodes(
     }
 }
 
+/// Tells the engine what a node reports. `subscriptions`: the way back, until the engine has it.
+fn take_in(
+    engine: &Engine,
+    node: &str,
+    report: PeerReport,
+    subscriptions: &mut Option<Sender<Vec<Subscription>>>,
+) {
+    let PeerReport { link, loads, heads } = report;
+    if let Some(number) = link
+        && let Some(subscriptions) = subscriptions.take()
+    {
+        let link = PeerLink { number, subscriptions };
+        engine.take_in(PeerNews::Linked { node: node.to_owned(), link });
+    }
+    if let Some(loads) = loads {
+        engine.take_in(PeerNews::Loads { node: node.to_owned(), loads });
+    }
+    if !heads.is_empty() {
+        engine.take_in(PeerNews::Heads { node: node.to_owned(), heads });
+    }
+}
+
 /// Listens to one node. The log says once that it tells nothing, and once that it does again.
 async fn watch(engine: Engine, links: Arc<dyn Links>, node: String) {
     let (mut told, mut said) = (false, None);
     loop {
-        let (why, pause) = match links.watch(&node).await {
+        let (sender, mut changes) = channel(SUBSCRIPTIONS_MAX);
+        let subscriptions = poll_fn(move |context| changes.poll_recv(context)).boxed();
+        let (why, pause) = match links.watch(&node, subscriptions).await {
             Ok(mut reports) => {
-                while let Ok(Some(loads)) = timeout(SILENT_AFTER, reports.next()).await {
+                let mut sender = Some(sender);
+                while let Ok(Some(report)) = timeout(SILENT_AFTER, reports.next()).await {
                     if said.take().is_some() {
-                        tracing::info!("the node at {node} tells the load of its shards again");
+                        tracing::info!("the node at {node} tells of its shards again");
                     }
                     told = true;
-                    engine.take_in(PeerNews::Loads { node: node.clone(), loads });
+                    take_in(&engine, &node, report, &mut sender);
                 }
+                engine.take_in(PeerNews::Unlinked(node.clone()));
                 ("the connection broke, or it fell silent", PAUSE)
             }
             Err(WatchError::Older) => {
@@ -78,7 +108,7 @@ async fn watch(engine: Engine, links: Arc<dyn Links>, node: String) {
         };
         // A node that starts is not reached at first.
         if said.is_none() && (told || pause == PAUSE_OLDER) {
-            tracing::warn!("the node at {node} does not tell the load of its shards: {why}");
+            tracing::warn!("the node at {node} does not tell of its shards: {why}");
             said = Some(why);
         }
         sleep(pause).await;

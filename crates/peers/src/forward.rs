@@ -5,10 +5,12 @@ use std::{error::Error as _, time::Duration};
 use async_trait::async_trait;
 use forebay_edge::traces;
 use forebay_engine::{
-    EnqueueCall, EnqueueOutcome, ExtendOf, NackOf, NewItem, OverBudget, RETRY_AFTER, Settlement,
+    ActiveTopics, ActiveTopicsCall, EnqueueCall, EnqueueOutcome, ExtendOf, NackOf, NewItem, OverBudget,
+    RETRY_AFTER, Settlement, Subscription,
 };
 use forebay_front::{Answers, LinkError, Links, Reports, WatchError};
 use forebay_types::{Namespace, Reason, Receipt, Refusal, Timestamp};
+use futures_util::stream::BoxStream;
 use tonic::{Code, ConnectError, Request, Response, Status};
 
 use super::{
@@ -20,6 +22,8 @@ use super::{
 
 /// How long the owner of a shard may take. A caller that waits less has its own deadline.
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a node may take to list active topics. What it has is left out of the page then.
+const ACTIVE_TOPICS_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// Bytes that a member takes on its way beside what it carries.
 const MEMBER_BYTES: usize = 256;
 
@@ -29,8 +33,30 @@ impl Links for PeerLinks {
         self.own_address()
     }
 
-    async fn watch(&self, node: &str) -> Result<Reports, WatchError> {
-        self.reports_of(node).await
+    async fn watch(
+        &self,
+        node: &str,
+        subscriptions: BoxStream<'static, Vec<Subscription>>,
+    ) -> Result<Reports, WatchError> {
+        self.reports_of(node, subscriptions).await
+    }
+
+    async fn active_topics(&self, node: &str, call: ActiveTopicsCall) -> Result<ActiveTopics, LinkError> {
+        let link = self
+            .bulk(node)
+            .ok_or_else(|| LinkError::Unreached("it is not the address of another node".to_owned()))?;
+        let (number, mut client) = link.client().await.map_err(LinkError::Unreached)?;
+        let asked = client.list_active_topics(wire::active_topics_request(call));
+        let error = match tokio::time::timeout(ACTIVE_TOPICS_TIMEOUT, asked).await {
+            Ok(Ok(response)) => {
+                let refused = |refusal: Refusal| LinkError::Unreached(refusal.message);
+                return wire::active_topics(response.into_inner()).map_err(refused);
+            }
+            Ok(Err(status)) => failure(&status),
+            Err(_) => return Err(LinkError::Lost(format!("no answer within {ACTIVE_TOPICS_TIMEOUT:?}"))),
+        };
+        link.broke(number).await;
+        Err(error)
     }
 
     async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<EnqueueOutcome> {

@@ -9,6 +9,7 @@ mod copy;
 mod credentials;
 mod dial;
 mod explain;
+mod fetch;
 mod forward;
 pub mod history;
 mod keys;

@@ -8,10 +8,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers, RememberedKey};
+use forebay_engine::{
+    FetchCall, FetchError, FetchedItems, KeyQuestion, OwnerAnswer, OwnerQuestion, Peers, RememberedKey,
+};
 use forebay_membership::ClusterLinks;
 use forebay_proto::peer::{CatalogChangedRequest, IsReadyForRequest, OwnsShardRequest, PingRequest};
-use forebay_types::ShardId;
+use forebay_types::{Namespace, Receipt, ShardId};
 use tonic::{Code, Response, Status};
 
 use super::{
@@ -64,6 +66,11 @@ impl PeerLinks {
     /// not valid.
     pub(super) fn bulk(&self, address: &str) -> Option<Arc<Link>> {
         if address == self.own { None } else { self.bulk.link(address) }
+    }
+
+    /// The connection over which items are leased at a node: that for calls that are passed on.
+    pub(crate) fn fetch_link(&self, address: &str) -> Option<Arc<Link>> {
+        self.bulk(address)
     }
 
     /// The connection over which a node tells of its shards. `None`: it is this node, or its address is not
@@ -168,6 +175,18 @@ impl Peers for PeerLinks {
             // An error is no answer: it may come from anybody.
             Some(Err(_)) | None => OwnerAnswer::Silent,
         }
+    }
+
+    async fn lease_items(&self, address: &str, call: FetchCall) -> Result<FetchedItems, FetchError> {
+        self.fetch(address, call).await
+    }
+
+    async fn return_items(&self, address: &str, namespace: Namespace, receipts: Vec<Receipt>) {
+        self.release(address, namespace, receipts).await;
+    }
+
+    async fn consume_items(&self, address: &str, namespace: Namespace, receipts: Vec<Receipt>) -> Vec<bool> {
+        self.consume(address, namespace, receipts).await
     }
 
     async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<RememberedKey>> {

@@ -44,6 +44,19 @@ pub async fn extend_lease(
     Ok(wire::extend_response(members(engine.extend_lease(namespace, extensions, None).await, count)))
 }
 
+/// Leases items in shards of this node.
+pub async fn lease_items(
+    engine: &Engine,
+    request: peer::LeaseItemsRequest,
+) -> Result<peer::LeaseItemsResponse, Status> {
+    let call = wire::fetch_call(request).map_err(refused)?;
+    let answer = engine.lease_items(call).await;
+    if let Ok(fetched) = &answer {
+        note_items(fetched.items.iter().map(|item| item.id.shard));
+    }
+    Ok(wire::fetch_response(answer))
+}
+
 /// The refusal of a whole call is that of each member: the client's call may have members elsewhere.
 fn members<A>(answers: Result<Vec<Result<A, Refusal>>, Refusal>, count: usize) -> Vec<Result<A, Refusal>> {
     answers.unwrap_or_else(|refusal| (0..count).map(|_| Err(refusal.clone())).collect())

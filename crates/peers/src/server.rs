@@ -14,11 +14,12 @@ use forebay_proto::peer::{
     ExtendLeaseResponse, FindKeysRequest, FindKeysResponse, ForgetCountsRequest, ForgetCountsResponse,
     GetHistoryRequest, GetHistoryResponse, GetItemRequest, GetItemResponse, GetStandingRequest,
     GetStandingResponse, GetTopicRequest, GetTopicResponse, GroupDeadLettersRequest,
-    GroupDeadLettersResponse, IsReadyForRequest, IsReadyForResponse, ListConsumersRequest,
-    ListConsumersResponse, ListItemsRequest, ListItemsResponse, ListOperationsRequest,
-    ListOperationsResponse, ListRecentRequest, ListRecentResponse, ListTopicsRequest, ListTopicsResponse,
-    NackRequest, OrderOperationRequest, OrderOperationResponse, OwnsShardRequest, OwnsShardResponse,
-    PingRequest, PingResponse, SettleResponse, WatchTopicsRequest, WatchTopicsResponse,
+    GroupDeadLettersResponse, IsReadyForRequest, IsReadyForResponse, LeaseItemsRequest, LeaseItemsResponse,
+    ListActiveTopicsRequest, ListActiveTopicsResponse, ListConsumersRequest, ListConsumersResponse,
+    ListItemsRequest, ListItemsResponse, ListOperationsRequest, ListOperationsResponse, ListRecentRequest,
+    ListRecentResponse, ListTopicsRequest, ListTopicsResponse, NackRequest, OrderOperationRequest,
+    OrderOperationResponse, OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
+    WatchTopicsRequest, WatchTopicsResponse,
     peer_service_server::{PeerService, PeerServiceServer},
 };
 use forebay_types::{Incarnation, ShardId};
@@ -37,7 +38,7 @@ use super::{
     credentials::{CheckCredentials, Credentials},
     explain, keys, old_looks, operations, serve_forwarded,
 };
-use crate::{ask, copy, history::History, watch};
+use crate::{ask, copy, history::History, watch, wire};
 
 /// Calls of one peer at once.
 const CALLS_PER_CONNECTION: u32 = 1_024;
@@ -159,6 +160,21 @@ impl PeerService for PeerCalls {
         let (metadata, _, message) = request.into_parts();
         let served = serve_forwarded::extend_lease(&self.engine, message);
         forwarded(self.traces.as_ref(), EXTEND_LEASE, &metadata, served).await.map(Response::new)
+    }
+
+    async fn lease_items(
+        &self,
+        request: Request<LeaseItemsRequest>,
+    ) -> Result<Response<LeaseItemsResponse>, Status> {
+        serve_forwarded::lease_items(&self.engine, request.into_inner()).await.map(Response::new)
+    }
+
+    async fn list_active_topics(
+        &self,
+        request: Request<ListActiveTopicsRequest>,
+    ) -> Result<Response<ListActiveTopicsResponse>, Status> {
+        let answer = self.engine.active_topics(wire::active_topics_call(request.into_inner())).await;
+        Ok(Response::new(wire::active_topics_response(answer)))
     }
 
     async fn ask(&self, request: Request<AskRequest>) -> Result<Response<AskResponse>, Status> {

@@ -1,52 +1,104 @@
-//! Reports of this node's shards to other nodes, and theirs to this one.
+//! Reports of this node's shards, and of the topics that other nodes follow, and theirs to this one.
 
-use std::{future::ready, time::Duration};
+use std::{
+    future::ready,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
-use forebay_engine::{Engine, ShardLoad};
-use forebay_front::{Reports, WatchError};
+use forebay_engine::{Engine, NodeWatch, ShardLoad, Subscription, TopicHead};
+use forebay_front::{PeerReport, Reports, WatchError};
 use forebay_proto::peer::{self, WatchTopicsRequest, WatchTopicsResponse};
 use forebay_types::ShardId;
 use futures_util::{
-    StreamExt as _,
+    Stream, StreamExt as _,
     stream::{self, BoxStream},
 };
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 use tonic::{Code, Status, Streaming};
 
-use crate::links::PeerLinks;
+use crate::{links::PeerLinks, wire};
 
 /// How often a node tells of its shards.
 const REPORT_EVERY: Duration = Duration::from_millis(250);
 /// How long a node may take to begin.
 const BEGIN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Reports of this node's shards, until the caller goes or the engine stops.
+/// A stream to another node.
+struct Watching {
+    /// Has the answers.
+    engine: Engine,
+    /// The topics that the other node follows.
+    watch: NodeWatch,
+    /// Messages of the other node.
+    requests: Streaming<WatchTopicsRequest>,
+    /// When the shards are told of.
+    every: Interval,
+}
+
+impl Watching {
+    /// The next message. `None`: the engine has stopped, or the other node ended its half.
+    async fn next(&mut self) -> Option<WatchTopicsResponse> {
+        let link = self.watch.link();
+        loop {
+            tokio::select! {
+                biased;
+                topics = self.watch.next() => {
+                    let topics = topics?.into_iter().map(wire::head_message).collect();
+                    return Some(WatchTopicsResponse { topics, topics_only: true, link, loads: Vec::new() });
+                }
+                request = self.requests.message() => {
+                    self.watch.subscribe(wire::subscriptions(request.ok()??));
+                }
+                _ = self.every.tick() => {
+                    let loads = self.engine.own_loads().await?.into_iter().map(message).collect();
+                    return Some(WatchTopicsResponse { loads, link, ..WatchTopicsResponse::default() });
+                }
+            }
+        }
+    }
+}
+
+/// Messages of this node. The compiler does not see of a boxed stream without a name that it may be sent.
+struct Requests(BoxStream<'static, WatchTopicsRequest>);
+
+impl Stream for Requests {
+    type Item = WatchTopicsRequest;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_next_unpin(context)
+    }
+}
+
+/// Reports for another node, until it goes or the engine stops.
 pub fn reports(
     engine: Engine,
     requests: Streaming<WatchTopicsRequest>,
 ) -> BoxStream<'static, Result<WatchTopicsResponse, Status>> {
     let mut every = interval(REPORT_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The caller has nothing to say yet. Without its half the call would end.
-    let next = |(engine, requests, mut every): (Engine, _, tokio::time::Interval)| async move {
-        every.tick().await;
-        let loads = engine.own_loads().await?;
-        let report = WatchTopicsResponse { loads: loads.into_iter().map(message).collect() };
-        Some((Ok(report), (engine, requests, every)))
-    };
-    stream::unfold((engine, requests, every), next).boxed()
+    let watching = Watching { watch: engine.watch(), engine, requests, every };
+    let next = |mut watching: Watching| async move { Some((Ok(watching.next().await?), watching)) };
+    stream::unfold(watching, next).boxed()
 }
 
 impl PeerLinks {
-    /// Listens to what a node tells of its shards.
-    pub(crate) async fn reports_of(&self, node: &str) -> Result<Reports, WatchError> {
+    /// Listens to what a node tells, and subscribes to its topics.
+    pub(crate) async fn reports_of(
+        &self,
+        node: &str,
+        subscriptions: BoxStream<'static, Vec<Subscription>>,
+    ) -> Result<Reports, WatchError> {
         let link = self.watch_link(node).ok_or(WatchError::Unreached)?;
         let (number, mut client) = link.client().await.map_err(|_| WatchError::Unreached)?;
-        let begun = tokio::time::timeout(BEGIN_TIMEOUT, client.watch_topics(stream::pending())).await;
+        // Without this half the call would end.
+        let requests = Requests(subscriptions.map(wire::watch_request).chain(stream::pending()).boxed());
+        let begun = tokio::time::timeout(BEGIN_TIMEOUT, client.watch_topics(requests)).await;
         match begun {
             Ok(Ok(response)) => {
                 let reports = response.into_inner().scan((), |(), report| ready(report.ok()));
-                Ok(reports.map(|report| report.loads.into_iter().map(load).collect()).boxed())
+                Ok(reports.map(report).boxed())
             }
             Ok(Err(status)) if status.code() == Code::Unimplemented => Err(WatchError::Older),
             Ok(Err(_)) | Err(_) => {
@@ -55,6 +107,13 @@ impl PeerLinks {
             }
         }
     }
+}
+
+fn report(message: WatchTopicsResponse) -> PeerReport {
+    let WatchTopicsResponse { loads, topics_only, topics, link } = message;
+    let loads = (!topics_only).then(|| loads.into_iter().map(load).collect());
+    let heads: Vec<TopicHead> = topics.into_iter().filter_map(|topic| wire::head(topic).ok()).collect();
+    PeerReport { link: (link > 0).then_some(link), loads, heads }
 }
 
 fn message(load: ShardLoad) -> peer::ShardLoad {

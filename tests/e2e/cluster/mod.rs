@@ -2,6 +2,7 @@
 //!
 //! Tests that begin with `row_` are named after the rows of the table of faults.
 
+mod anywhere;
 mod audit;
 mod away;
 mod bench;

@@ -26,7 +26,14 @@ use super::{
     nodes::{Nodes, owned_by},
     operate::{json, run},
 };
-use crate::{drain::drain_and_check, history::History, load::Load, node::Node, scenario::progress};
+use crate::{
+    drain::drain_and_check,
+    history::{History, Verb},
+    load::{self, Load},
+    node::Node,
+    rpc::Rpc,
+    scenario::progress,
+};
 
 /// How long a dedupe key is remembered.
 const WINDOW: Duration = Duration::from_secs(20);
@@ -40,6 +47,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The cluster follows a change within this time, on a machine that does much else.
 const FOLLOWED_TIMEOUT: Duration = Duration::from_secs(30);
+/// Consumers that take what the load leaves.
+const TAKERS: usize = 6;
 
 /// A key that was stored: when, and as which item.
 type StoredKey = (Instant, String);
@@ -232,6 +241,24 @@ async fn remove(config: &str, shard: &str) -> Vec<String> {
     }
 }
 
+/// Takes and acks all items, through all nodes, until it is to stop.
+async fn take_all(history: &Arc<History>, nodes: Vec<Channel>, stop: &AtomicBool) {
+    let topics = load::topics();
+    let takers = nodes.into_iter().cycle().take(TAKERS).map(async |node| {
+        while !stop.load(Ordering::Relaxed) {
+            let mut rpc = Rpc::new(node.clone(), history);
+            let wait = Duration::from_millis(200);
+            let items = rpc.dequeue(&topics, 100, wait, Duration::from_secs(5)).await.unwrap_or_default();
+            let receipts: Vec<String> = items.into_iter().map(|item| item.receipt).collect();
+            match receipts.is_empty() {
+                true => sleep(wait).await,
+                false => drop(rpc.settle(Verb::Ack, &receipts).await),
+            }
+        }
+    });
+    futures_util::future::join_all(takers).await;
+}
+
 async fn shards_change_under_load(kind: Kind) {
     let mut cluster = Nodes::new(kind, 3, 4).await;
     cluster.configure(&format!("\n[engine]\ndedupe_window_ms = {}\n", WINDOW.as_millis()));
@@ -261,7 +288,16 @@ async fn shards_change_under_load(kind: Kind) {
     let states = ["SHARD_STATE_DRAINING", "SHARD_STATE_ACTIVE"];
     assert!(states.iter().any(|state| shown["state"] == *state), "{shown}");
     progress(&history, "load while a shard drains", 300).await;
-    let why = remove(&config, "1").await;
+    // Under a load that grows, items of low priority would stay in the shard: better ones of all nodes come
+    // before them.
+    let removed = AtomicBool::new(false);
+    let removing = async {
+        let why = remove(&config, "1").await;
+        removed.store(true, Ordering::Relaxed);
+        why
+    };
+    let taking = take_all(&history, nodes.iter().map(Node::channel).collect(), &removed);
+    let (why, ()) = tokio::join!(removing, taking);
     println!("held up {} times, at last by {:?}", why.len(), why.last());
     assert!(why.iter().any(|why| why.contains("dedupe keys whose window ends at ")), "{why:?}");
     cluster.shards = 4;

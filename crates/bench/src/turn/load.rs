@@ -32,6 +32,7 @@ pub async fn park(engine: &Engine, polls: usize) -> anyhow::Result<Vec<JoinHandl
                 consumer: String::new(),
                 from: CallerFrom::default(),
                 max_bytes: 1 << 20,
+                fetch: None,
             };
             while let Ok(items) = engine.dequeue(call.clone()).await
                 && !items.is_empty()

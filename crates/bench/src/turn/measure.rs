@@ -151,6 +151,7 @@ async fn list(turns: &mut Turns) -> anyhow::Result<()> {
             prefix: String::new(),
             after: None,
             limit: 1_000,
+            named: Vec::new(),
         };
         let page = |engine: Engine| async move { Ok(engine.active_topics(call).await) };
         let _ = turns.during(page).await?;

@@ -1,6 +1,6 @@
 //! GetActiveTopics: topics that have something to deliver.
 
-use forebay_types::{Namespace, Timestamp, Topic};
+use forebay_types::{Namespace, ShardId, Timestamp, Topic};
 
 /// A page of active topics is asked for.
 #[derive(Debug, Clone)]
@@ -13,6 +13,8 @@ pub struct ActiveTopicsCall {
     pub after: Option<TopicPosition>,
     /// Only names that begin so; may be empty.
     pub prefix: String,
+    /// These topics, in this order, in place of a page: of one that is not active nothing is ready.
+    pub named: Vec<Topic>,
 }
 
 /// The position of a topic among the active ones.
@@ -44,8 +46,10 @@ pub struct ActiveTopic {
 pub struct ActiveTopics {
     /// The topics, most urgent first.
     pub topics: Vec<ActiveTopic>,
-    /// There are more behind the last one.
-    pub more: bool,
-    /// Some shards are not served by this node, or do not answer: what they have is left out.
-    pub incomplete: bool,
+    /// There are more behind this position. `None`: there are none.
+    pub next: Option<TopicPosition>,
+    /// Shards whose items are left out: they do not answer, or another node serves them.
+    pub missing: Vec<ShardId>,
+    /// Other nodes that hand out their items here.
+    pub nodes: Vec<String>,
 }

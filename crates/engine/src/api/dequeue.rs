@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_types::{Body, DeliveryPolicy, ItemId, Namespace, Receipt, Timestamp, Topic, TopicName};
 
-use super::CallerFrom;
+use super::{CallerFrom, HeadPosition};
 
 /// A dequeue call. The topics are distinct.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +23,17 @@ pub struct DequeueCall {
     pub from: CallerFrom,
     /// At most so many bytes of bodies, but at least one item.
     pub max_bytes: usize,
+    /// Another node asks, for one of its polls. `None`: a client does.
+    pub fetch: Option<FetchBound>,
+}
+
+/// The bounds of a call by which another node leases items. It is served by this node's own shards alone.
+#[derive(Debug, Clone, Copy)]
+pub struct FetchBound {
+    /// The link that the node follows topics by.
+    pub link: u64,
+    /// Only items that come before this one.
+    pub before: Option<HeadPosition>,
 }
 
 /// One topic of a dequeue call.
@@ -45,6 +56,8 @@ pub struct DeliveredItem {
     pub topic: Topic,
     /// Its priority.
     pub priority: i32,
+    /// Its rank in the delivery order.
+    pub rank: i64,
     /// Its payload, headers and metadata.
     pub body: Body,
     /// Numbers the deliveries from 1.
@@ -55,6 +68,8 @@ pub struct DeliveredItem {
     pub enqueued_at: Timestamp,
     /// When the lease ends; `None` for an at-most-once item.
     pub lease_expires_at: Option<Timestamp>,
+    /// How long the lease lasts from its begin. Zero for an at-most-once item of this node's shards.
+    pub lease: Duration,
     /// When it expires.
     pub expires_at: Option<Timestamp>,
     /// Whether it needs an ack.

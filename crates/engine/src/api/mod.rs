@@ -11,6 +11,8 @@ mod dequeue;
 mod duty;
 mod enqueue;
 mod explain;
+mod fetch;
+mod heads;
 mod items;
 mod latencies;
 mod misplaced;
@@ -37,10 +39,12 @@ pub use commit_watch::{CommitWatch, SeenCommit};
 pub use consumers::{CallerFrom, ConsumerFigures, ConsumerName, ConsumersCall, ConsumersSnapshot};
 pub(crate) use content::content_of;
 pub use dead_groups::{DeadGroup, DeadGroups, DeadGroupsCall};
-pub use dequeue::{DeliveredItem, Demand, DequeueCall};
+pub use dequeue::{DeliveredItem, Demand, DequeueCall, FetchBound};
 pub use duty::Duty;
 pub use enqueue::{Avoid, EnqueueCall, EnqueueOutcome, NewItem};
 pub use explain::{BehindCall, Standing};
+pub use fetch::{FetchCall, FetchError, FetchedItems};
+pub use heads::{HeadPosition, PeerLink, ReadyState, Subscription, TopicHead};
 pub use items::{
     ItemLookup, ItemPosition, ItemSnapshot, ItemState, ItemsCall, ItemsPage, LeaseSnapshot, list_fields,
 };

@@ -2,6 +2,8 @@
 
 use forebay_types::ShardId;
 
+use super::{PeerLink, TopicHead};
+
 /// Load of a shard, as its owner tells other nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardLoad {
@@ -16,7 +18,7 @@ pub struct ShardLoad {
 }
 
 /// News of other nodes. Each node is named by the address at which it answers others, `host:port`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum PeerNews {
     /// The other nodes of the cluster, from now on: those that live.
     Nodes(Vec<String>),
@@ -29,4 +31,20 @@ pub enum PeerNews {
     },
     /// A node tells nothing of its shards: its program is of an earlier release.
     Older(String),
+    /// Items of a node's shards can be had over this link from now on.
+    Linked {
+        /// The node.
+        node: String,
+        /// The link.
+        link: PeerLink,
+    },
+    /// A node tells of its topics.
+    Heads {
+        /// The node.
+        node: String,
+        /// The topics.
+        heads: Vec<TopicHead>,
+    },
+    /// The link to a node has ended.
+    Unlinked(String),
 }

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use forebay_store::DedupeHit;
-use forebay_types::{Incarnation, ShardId, Topic};
+use forebay_types::{Incarnation, Namespace, Receipt, ShardId, Topic};
+
+use super::{FetchCall, FetchError, FetchedItems};
 
 /// The question of a candidate to the owner of a shard whose claim was not renewed for a while: do you own
 /// it?
@@ -71,6 +73,27 @@ pub trait Peers: Send + Sync + 'static {
     /// Asks the node at this address what its shard remembers of keys. Answers within a second. `None`: that
     /// node can't say, for now, or does not answer.
     async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<RememberedKey>>;
+
+    /// Leases items in the shards of the node at this address: one of which the engine was told that it is
+    /// linked.
+    async fn lease_items(&self, _address: &str, _call: FetchCall) -> Result<FetchedItems, FetchError> {
+        Err(FetchError::Failed)
+    }
+
+    /// Returns deliveries of items of the node at this address: they certainly reached nobody. If that fails,
+    /// their leases end by themselves.
+    async fn return_items(&self, _address: &str, _namespace: Namespace, _receipts: Vec<Receipt>) {}
+
+    /// Takes items of the node at this address out of their shards, before they are delivered at most once.
+    /// Returns for each whether that is certain.
+    async fn consume_items(
+        &self,
+        _address: &str,
+        _namespace: Namespace,
+        receipts: Vec<Receipt>,
+    ) -> Vec<bool> {
+        vec![false; receipts.len()]
+    }
 }
 
 /// For an engine that is alone: nobody answers.

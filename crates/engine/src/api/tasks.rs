@@ -27,6 +27,8 @@ pub enum TaskName {
     ReadAhead(ShardId),
     /// One read of a shard.
     Read,
+    /// Leases items at another node, or returns them.
+    Fetch,
     /// The node's part in its cluster. The engine does not start it.
     Membership,
     /// Asks other nodes whether they are there. The engine does not start it.

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use forebay_types::{Monotonic, Namespace, Reason, Refusal, Timestamp, Topic, TopicName};
+use forebay_types::{Monotonic, Namespace, Reason, Refusal, ShardId, Timestamp, Topic, TopicName};
 
 use crate::{
     api::{ActiveTopic, ActiveTopics, ActiveTopicsCall, RETRY_AFTER, ShardState, TopicPosition},
@@ -75,7 +75,9 @@ fn go_on(core: &mut Core, refused: Option<Refusal>) {
     if core.active.len() == 0 {
         return core.active.set_busy(false);
     }
-    let incomplete = core.slots.iter().any(|slot| !slot.is_merged());
+    let missing: Vec<ShardId> =
+        core.slots.iter().filter(|slot| !slot.is_merged()).map(|slot| slot.id).collect();
+    let nodes = core.remote.addresses();
     let mut work = Work { heads: HEADS_PER_TURN, positions: POSITIONS_PER_TURN };
     let mut current: BTreeMap<Namespace, bool> = BTreeMap::new();
     let mut busy = false;
@@ -97,7 +99,7 @@ fn go_on(core: &mut Core, refused: Option<Refusal>) {
         current.insert(namespace.clone(), is_current);
         let is_current = is_current && !core.listing.is_under_way();
         if is_current && search(core, &mut page, &mut work) {
-            answer(page, incomplete);
+            answer(page, missing.clone(), nodes.clone());
         } else if page.until <= at || core.stopping.is_stopping() {
             let message = "some topics have not been read yet";
             let refusal = Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER);
@@ -113,11 +115,16 @@ fn go_on(core: &mut Core, refused: Option<Refusal>) {
 /// Why no page can be given now: of a shard that another node may own by now, nobody knows what is active.
 fn why_refused(core: &Core, at: Monotonic) -> Option<Refusal> {
     let refusal = |reason, message: String| Some(Refusal::new(reason, message).retry_after(RETRY_AFTER));
+    // Other nodes may have what this one has not.
+    let has_others = core.remote.has_nodes();
     let mut merged = core.slots.iter().filter(|slot| slot.is_merged()).peekable();
     if merged.peek().is_some() {
         let doubtful = merged.find(|slot| slot.owned().is_some_and(|shard| !shard.is_trusted(at)))?;
         let message = format!("shard {} has not confirmed lately that this node owns it", doubtful.id);
         return refusal(Reason::ShardUnavailable, message);
+    }
+    if has_others {
+        return None;
     }
     if core.slots.iter().any(|slot| slot.holding.is_some() || slot.state != ShardState::Waiting) {
         return refusal(Reason::ShardUnavailable, "no shard of this node answers".to_owned());
@@ -125,16 +132,23 @@ fn why_refused(core: &Core, at: Monotonic) -> Option<Refusal> {
     refusal(Reason::NotOwner, "other nodes own all shards of this node".to_owned())
 }
 
-fn answer(page: WaitingPage, incomplete: bool) {
+fn answer(page: WaitingPage, missing: Vec<ShardId>, nodes: Vec<String>) {
     let WaitingPage { call, reply, mut found, .. } = page;
-    let more = found.len() > call.limit;
-    found.truncate(call.limit);
-    reply.send(Ok(ActiveTopics { topics: found, more, incomplete }));
+    let more = call.named.is_empty() && found.len() > call.limit;
+    if more {
+        found.truncate(call.limit);
+    }
+    let next = found.last().filter(|_| more).map(|last| last.position.clone());
+    reply.send(Ok(ActiveTopics { topics: found, next, missing, nodes }));
 }
 
 /// Searches the order for topics of the page. Returns whether the page is whole.
 fn search(core: &Core, page: &mut WaitingPage, work: &mut Work) -> bool {
     let namespace = &page.call.namespace;
+    if !page.call.named.is_empty() {
+        page.found = named(core, &page.call);
+        return true;
+    }
     if core.policies.eligible(&TopicName::new(namespace.clone(), "")) != Eligible::All {
         return true;
     }
@@ -154,6 +168,20 @@ fn search(core: &Core, page: &mut WaitingPage, work: &mut Work) -> bool {
         }
     }
     index.after(page.searched.clone()).next().is_none()
+}
+
+/// The topics that a call names. Of one that is not active nothing is ready.
+fn named(core: &Core, call: &ActiveTopicsCall) -> Vec<ActiveTopic> {
+    let is_paused = core.policies.eligible(&TopicName::new(call.namespace.clone(), "")) != Eligible::All;
+    let index = core.active.get(&call.namespace).filter(|_| !is_paused);
+    let entry = |topic: &Topic| {
+        let position = index.and_then(|index| index.position(topic));
+        let (best_priority, oldest_ready_at) = position.unwrap_or((i32::MAX, Timestamp::MAX));
+        let at = TopicPosition { best_priority, oldest_ready_at, topic: topic.clone() };
+        let found = active_topic(core, &call.namespace, &at);
+        ActiveTopic { ready: if position.is_some() { found.ready.max(1) } else { 0 }, ..found }
+    };
+    call.named.iter().map(entry).collect()
 }
 
 /// The entry of a topic in a page. Shards that take no part in the merge are left out, as in the order.
@@ -240,7 +268,13 @@ mod tests {
     }
 
     fn call(prefix: &str, limit: usize) -> ActiveTopicsCall {
-        ActiveTopicsCall { namespace: "ns".into(), limit, after: None, prefix: prefix.into() }
+        ActiveTopicsCall {
+            namespace: "ns".into(),
+            limit,
+            after: None,
+            prefix: prefix.into(),
+            named: Vec::new(),
+        }
     }
 
     fn ask(core: &mut Core, call: ActiveTopicsCall) -> oneshot::Receiver<Result<ActiveTopics, Refusal>> {
@@ -275,7 +309,7 @@ mod tests {
         }
         go_on(&mut core, None);
         let page = answer.try_recv().unwrap().unwrap();
-        assert!(page.topics.is_empty() && page.incomplete, "its shard is not merged");
+        assert!(page.topics.is_empty() && !page.missing.is_empty(), "its shard is not merged");
         assert!(!core.active.is_busy());
     }
 
@@ -306,7 +340,7 @@ mod tests {
             go_on(&mut core, None);
         }
         let page = answer.try_recv().unwrap().unwrap();
-        assert_eq!((&*page.topics[0].position.topic, page.topics.len(), page.more), (&*last, 1, false));
+        assert_eq!((&*page.topics[0].position.topic, page.topics.len(), page.next), (&*last, 1, None));
         assert_eq!(other.try_recv().unwrap().unwrap().topics.len(), 1);
     }
 

@@ -22,7 +22,6 @@ pub(crate) fn serve(
         reply.send(Err(refusal));
         return;
     }
-    core.consumers.asks(&call, core.time.now());
     let at = core.time.monotonic();
     let wait = match () {
         () if on(Bug::WaitsLong) => call.wait * 4,
@@ -32,7 +31,14 @@ pub(crate) fn serve(
     let until = at.plus(wait);
     let waits = !call.wait.is_zero();
     let poll = Poll { _charge: charge, ..Poll::new(call, reply, until) };
-    let names = poll.names.clone();
+    let (call, names) = (poll.call.clone(), poll.names.clone());
+    match call.fetch {
+        Some(fetch) => names.iter().for_each(|name| core.watchers.fetches(fetch.link, name)),
+        None => {
+            core.consumers.asks(&call, core.time.now());
+            names.iter().for_each(|name| core.remote.ask(name, at));
+        }
+    }
     core.polls.insert(id, poll);
     // A poll that waits already comes first, also for items that this turn of the event loop has just made
     // ready.
@@ -42,7 +48,7 @@ pub(crate) fn serve(
     }
     // A head that has not been read yet counts as outstanding, not as empty: even a call that does not wait
     // otherwise waits for it.
-    let outstanding = !waits && merge::is_any_outstanding(core, &names, at);
+    let outstanding = !waits && merge::is_any_outstanding(core, &call, &names, at);
     if !waits && !outstanding {
         return answer::empty(core, id);
     }
@@ -50,6 +56,7 @@ pub(crate) fn serve(
     core.timers.set(until, Timer::Poll(id));
     for name in names.iter() {
         core.topics.add_waiting(name.clone(), id);
+        core.remote.mark_changed(name);
         if in_line {
             core.topics.wake(name.clone());
         }
@@ -65,7 +72,7 @@ fn refusal(core: &mut Core, call: &DequeueCall) -> Option<Refusal> {
         let message = format!("{} long polls already wait at this node", core.polls.len());
         return Some(Refusal::new(Reason::Overloaded, message).retry_after(RETRY_AFTER));
     }
-    if !core.slots.is_any_merged() {
+    if !core.slots.is_any_merged() && (call.fetch.is_some() || !core.remote.has_nodes()) {
         let message = "no shard of this node is available";
         return Some(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER));
     }
@@ -74,8 +81,9 @@ fn refusal(core: &mut Core, call: &DequeueCall) -> Option<Refusal> {
 
 /// The caller went away: what is leased for it already is returned.
 pub(crate) fn caller_gone(core: &mut Core, id: u64) {
-    if let Some(leases) = answer::remove(core, id).and_then(|poll| poll.leases) {
+    let Some(poll) = answer::remove(core, id) else { return };
+    if let Some(leases) = poll.leases {
         let returns = leases.items.into_iter().map(|item| item.on_return).collect();
-        undelivered::return_undelivered(&mut core.slots, returns);
+        undelivered::return_undelivered(core, &poll.call.namespace, returns);
     }
 }

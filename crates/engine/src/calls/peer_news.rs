@@ -24,7 +24,19 @@ pub(crate) fn own_loads(core: &Core) -> Vec<ShardLoad> {
 pub(crate) fn take_in(core: &mut Core, news: PeerNews) {
     let at = core.time.monotonic();
     match news {
-        PeerNews::Nodes(nodes) => core.peer_loads.set_nodes(nodes),
+        PeerNews::Nodes(nodes) => {
+            core.remote.retain(&nodes);
+            core.peer_loads.set_nodes(nodes);
+        }
+        PeerNews::Linked { node, link } => core.remote.link(node, link),
+        PeerNews::Unlinked(node) => core.remote.unlink(&node),
+        PeerNews::Heads { node, heads } => {
+            for head in heads {
+                if core.remote.take_in(&node, &head) {
+                    core.topics.wake_if_waiting(&head.name);
+                }
+            }
+        }
         PeerNews::Older(node) => core.peer_loads.is_older(&node),
         PeerNews::Loads { node, loads } => {
             let slots = &core.slots;

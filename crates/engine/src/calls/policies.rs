@@ -79,6 +79,7 @@ fn change(core: &mut Core, name: TopicName, mut policy: Policy) {
         (was_paused, is_paused) if was_paused != is_paused && !name.topic.is_empty() => {
             core.active.mark_stale(&name);
             core.topics.wake_if_waiting(&name);
+            core.watchers.touch(&name);
         }
         // A page of a paused namespace is empty.
         _ => {}
@@ -90,7 +91,10 @@ pub(crate) fn wake_resumed(core: &mut Core) {
     let Some((namespace, after)) = core.policies.next_resumed() else { return };
     let names: Vec<TopicName> =
         core.topics.of_namespace(&namespace, after.as_ref()).take(WOKEN_PER_TURN).cloned().collect();
-    names.iter().for_each(|name| core.topics.wake_if_waiting(name));
+    for name in &names {
+        core.topics.wake_if_waiting(name);
+        core.watchers.touch(name);
+    }
     if names.len() == WOKEN_PER_TURN {
         core.policies.resume(namespace, names.last().map(|name| name.topic.clone()));
     }

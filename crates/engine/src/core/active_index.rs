@@ -106,6 +106,11 @@ impl ActiveIndex {
         self.order.extend(position);
     }
 
+    /// The place of a topic in the order, if it is active.
+    pub fn position(&self, topic: &Topic) -> Option<(i32, Timestamp)> {
+        self.positions.get(topic).copied()
+    }
+
     /// Every topic was looked at since its last change, and its head is known.
     pub fn is_current(&self) -> bool {
         !self.has_stale() && self.unread.is_empty()

@@ -53,9 +53,9 @@ impl Fate {
     /// topic; a purge or a cancel of a leased item counts that by itself.
     pub fn of_end(kind: &SettleKind, effect: &SettleEffect) -> impl Iterator<Item = Self> + use<> {
         let end = match kind {
-            SettleKind::Nack { action: NackAction::Release(_), .. } | SettleKind::Reset => {
-                Some(Self::Released)
-            }
+            SettleKind::Nack { action: NackAction::Release(_), .. }
+            | SettleKind::Reset
+            | SettleKind::FetchTimeout => Some(Self::Released),
             SettleKind::Nack { action: NackAction::Fail(_) | NackAction::DeadLetter, .. } => {
                 Some(Self::Nacked)
             }

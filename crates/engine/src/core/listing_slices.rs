@@ -30,7 +30,7 @@ impl Core {
     /// Visits a slice of the topics that are being visited, for so long at most, one shard after the other:
     /// polls that wait for them look again.
     pub fn walk(&mut self, limit: Duration) {
-        let Self { slots, topics, active, settings, listing, time, .. } = self;
+        let Self { slots, topics, active, watchers, settings, listing, time, .. } = self;
         let until = time.monotonic().plus(limit);
         let mut left = settings.topics_per_turn;
         while left > 0
@@ -45,6 +45,7 @@ impl Core {
                     topics.add_part(name.clone(), TopicPart { shard: index, topic });
                 }
                 topics.wake_if_waiting(name);
+                watchers.touch(name);
                 active.mark_stale(name);
             });
             if !shard.is_walking() {
@@ -94,6 +95,7 @@ impl Core {
             if !is_back {
                 self.topics.remove_part(&name, TopicPart { shard: index, topic });
                 self.active.mark_stale(&name);
+                self.watchers.touch(&name);
             }
         }
     }

@@ -7,6 +7,7 @@ pub(crate) mod breaker;
 mod check;
 pub(crate) mod consumers;
 pub(crate) mod fates;
+pub(crate) mod fetches;
 mod fitness;
 pub(crate) mod health;
 mod holding;
@@ -23,6 +24,7 @@ pub(crate) mod policies;
 pub(crate) mod polls;
 pub(crate) mod questions;
 pub(crate) mod refusals;
+pub(crate) mod remote;
 pub(crate) mod server_loads;
 pub(crate) mod slot;
 pub(crate) mod stopping;
@@ -31,6 +33,7 @@ pub(crate) mod testing;
 pub(crate) mod timers;
 pub(crate) mod topics;
 pub(crate) mod traffic;
+pub(crate) mod watchers;
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -42,6 +45,7 @@ use tokio::sync::{mpsc::UnboundedSender, watch};
 use self::{
     active_index::ActiveIndexes,
     consumers::Consumers,
+    fetches::Fetches,
     health::Health,
     latencies::RecentLatencies,
     listing::Listing,
@@ -54,12 +58,14 @@ use self::{
     policies::Policies,
     polls::Polls,
     questions::Questions,
+    remote::RemoteTopics,
     server_loads::ServerLoads,
     slot::{Slot, Slots},
     stopping::StopState,
     timers::Timers,
     topics::TopicDirectory,
     traffic::Traffic,
+    watchers::Watchers,
 };
 use crate::{
     api::{ByIntake, Intake, ListedShard, Reach, Settings, ShardCounts, ShardState, TurnStatus},
@@ -119,6 +125,12 @@ pub(crate) struct Core {
     pub loads: ServerLoads,
     /// The load of other nodes' shards.
     pub peer_loads: PeerLoads,
+    /// Topics of other nodes, as these tell of them.
+    pub remote: RemoteTopics,
+    /// Items that are being leased at other nodes.
+    pub fetches: Fetches,
+    /// Other nodes that follow topics of this one.
+    pub watchers: Watchers,
     /// Metrics of namespaces and topics.
     pub traffic: Traffic,
     /// How long that took lately, by topic.
@@ -183,6 +195,9 @@ impl Core {
             rank: i64::MIN,
             loads: ServerLoads::default(),
             peer_loads: PeerLoads::default(),
+            remote: RemoteTopics::default(),
+            fetches: Fetches::default(),
+            watchers: Watchers::default(),
             traffic: Traffic::new(reported),
             latencies: RecentLatencies::default(),
             turns: TurnStatus::default(),

@@ -6,7 +6,7 @@ use forebay_types::{Namespace, Pause, Policy, Side, Topic, TopicName};
 
 use crate::api::{DesiredSettings, SettingsTable, VersionedSettings};
 
-/// What may be handed out of a topic.
+/// Whether items of a topic may be handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Eligible {
     /// All that is ready.
@@ -95,7 +95,7 @@ impl Policies {
         own.or_else(|| self.namespaces.get(namespace)?.pause(side))
     }
 
-    /// What may be handed out of a topic; with an empty topic, of all topics of the namespace.
+    /// Whether items of a topic may be handed out; with an empty topic, of all topics of the namespace.
     pub fn eligible(&self, name: &TopicName) -> Eligible {
         let is_paused = |policy: &Policy| policy.dequeue.is_some();
         // Mostly there is no policy at all.
@@ -149,7 +149,10 @@ mod tests {
         policies.replace(&own, Policy { enqueue: Some(pause), ..Policy::default() });
         assert_eq!(policies.eligible(&own), Eligible::All, "only enqueues are paused");
         policies.replace(&own, paused.clone());
-        assert_eq!([&own, &other].map(|name| policies.eligible(name)), [Eligible::TopicPaused, Eligible::All]);
+        assert_eq!(
+            [&own, &other].map(|name| policies.eligible(name)),
+            [Eligible::TopicPaused, Eligible::All]
+        );
         policies.replace(&all, paused);
         let found = [&own, &other, &all].map(|name| policies.eligible(name));
         assert_eq!(found, [Eligible::TopicPaused, Eligible::NamespacePaused, Eligible::NamespacePaused]);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use forebay_types::{Monotonic, TopicName};
+use forebay_types::{ItemId, Monotonic, TopicName};
 use rustc_hash::FxHashMap;
 
 use crate::{
@@ -16,6 +16,9 @@ use crate::{
     shard::work::{ShardLease, WaitingPoll},
 };
 
+/// After so many fetches in a row that found nothing a poll waits for news.
+const EMPTY_FETCHES_MAX: u32 = 3;
+
 /// A dequeue call.
 pub(crate) struct Poll {
     /// The call.
@@ -28,6 +31,8 @@ pub(crate) struct Poll {
     pub until: Monotonic,
     /// Leases under way for it; `None` while it waits.
     pub leases: Option<LeasesUnderWay>,
+    /// Fetches in a row that found nothing.
+    pub empty_fetches: u32,
     /// The charge of a call that waits. Released with the poll.
     pub _charge: Option<Charge>,
 }
@@ -36,7 +41,7 @@ impl Poll {
     /// Has no leases yet.
     pub fn new(call: DequeueCall, reply: Reply<DeliveryGuard>, until: Monotonic) -> Self {
         let names = call.topic_names().into();
-        Self { call: Arc::new(call), names, reply, until, leases: None, _charge: None }
+        Self { call: Arc::new(call), names, reply, until, leases: None, empty_fetches: 0, _charge: None }
     }
 
     /// For how long it has waited.
@@ -52,39 +57,58 @@ impl Poll {
         }
         let DequeueCall { namespace, lease, consumer, max_bytes, .. } = &*self.call;
         let (namespace, consumer) = (namespace.clone(), consumer.clone());
-        let lease = ShardLease { poll: id, namespace, lease: *lease, consumer, items: Vec::new() };
+        let (lease, items) = (*lease, Vec::new());
+        let lease = ShardLease { poll: id, namespace, lease, consumer, is_fetch: false, items };
         Some(WaitingPoll { max_items: demand.max_items, max_bytes: *max_bytes, lease })
     }
 }
 
 /// An item that is leased for a poll and not handed over yet.
 pub(crate) struct LeasedItem {
-    /// Its position in the answer.
-    pub position: usize,
+    /// The position of its demand in the poll.
+    pub demand: usize,
     /// The item as the caller is given it.
     pub delivered: DeliveredItem,
     /// How it is returned if nobody receives it.
     pub on_return: ReturnAction,
+    /// When its lease ends for certain, if another node made it: times of its shard say nothing here.
+    pub ends_at: Option<Monotonic>,
+}
+
+impl LeasedItem {
+    /// Its place in the answer: by demand, then in delivery order.
+    pub fn place(&self) -> (usize, i32, i64, ItemId) {
+        (self.demand, self.delivered.priority, self.delivered.rank, self.delivered.id)
+    }
+}
+
+/// Where a part of an answer comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Share {
+    /// A shard of this node.
+    Shard(ShardIndex),
+    /// A fetch from another node.
+    Fetch(u64),
 }
 
 /// Leases under way for a poll.
 pub(crate) struct LeasesUnderWay {
-    /// Shards that have not answered.
+    /// Shares that have not ended.
     pub left: usize,
-    /// Shards that take at-most-once items: never late, the answer waits for them.
-    pub at_most_once: BTreeSet<ShardIndex>,
+    /// Shares that take at-most-once items: never late, the answer waits for them.
+    pub at_most_once: BTreeSet<Share>,
     /// The items that are leased so far.
     pub items: Vec<LeasedItem>,
     /// Something that was reserved expired before it could be leased, or its shard was lost. There may be
     /// something else.
     pub look_again: bool,
-    /// When the rest is not waited for any more. Set by the first shard that answers with items.
+    /// When the rest is not waited for any more. Set by the first share that ends with items.
     pub late_at: Option<Monotonic>,
 }
 
 impl LeasesUnderWay {
-    /// In `left` shards, of which `at_most_once` take at-most-once items.
-    pub fn new(left: usize, at_most_once: BTreeSet<ShardIndex>) -> Self {
+    /// Of `left` shares, of which `at_most_once` take at-most-once items.
+    pub fn new(left: usize, at_most_once: BTreeSet<Share>) -> Self {
         Self { left, at_most_once, items: Vec::new(), look_again: false, late_at: None }
     }
 
@@ -131,6 +155,14 @@ impl Polls {
         if let Some(poll) = self.0.get_mut(&id) {
             poll.leases = leases;
         }
+    }
+
+    /// A fetch for a poll found nothing. Returns whether the poll looks again at once: it has not done so for
+    /// too long.
+    pub fn found_nothing(&mut self, id: u64) -> bool {
+        let Some(poll) = self.0.get_mut(&id) else { return false };
+        poll.empty_fetches += 1;
+        poll.empty_fetches < EMPTY_FETCHES_MAX
     }
 
     pub fn remove(&mut self, id: u64) -> Option<Poll> {
@@ -198,7 +230,7 @@ mod tests {
 
     #[test]
     fn the_rest_of_an_answer_is_late_unless_it_takes_at_most_once_items() {
-        let mut leases = LeasesUnderWay::new(2, BTreeSet::from([ShardIndex(0)]));
+        let mut leases = LeasesUnderWay::new(2, BTreeSet::from([Share::Shard(ShardIndex(0))]));
         assert!(!leases.is_late(at(99)), "no shard has answered");
         leases.late_at = Some(at(10));
         assert!(!leases.is_late(at(99)));

@@ -405,6 +405,12 @@ impl Slots {
         self[index].holding.as_mut().map(|holding| &mut holding.shard)
     }
 
+    /// A shard, if its items take part in the merge.
+    pub fn merged(&self, index: ShardIndex) -> Option<&OwnedShard> {
+        let slot = &self[index];
+        if slot.is_merged() { slot.owned() } else { None }
+    }
+
     /// A shard and the way to read it, if its items take part in the merge.
     pub fn merged_mut(&mut self, index: ShardIndex) -> Option<&mut ReadableShard> {
         let slot = &mut self[index];

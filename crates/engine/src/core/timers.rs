@@ -1,4 +1,4 @@
-//! Timers of polls, pages, topics and policies.
+//! Timers of polls, pages, topics, fetches and policies.
 
 use std::collections::BTreeSet;
 
@@ -14,6 +14,10 @@ pub(crate) enum Timer {
     Pages,
     /// A shard's head was waited for long enough. A topic has one: the earliest that was set.
     Topic(TopicName),
+    /// A node that was asked for items is late. A fetch has one.
+    Fetch(u64),
+    /// News that found no room on the way to a node may be sent. There is one, the earliest that was set.
+    Flush,
     /// A pause of a topic ends; with an empty topic, one of a namespace. A policy has one: it moves if it is
     /// set again.
     Policy(TopicName),
@@ -32,8 +36,8 @@ impl Timers {
     pub fn set(&mut self, at: Monotonic, timer: Timer) {
         let set = self.times.get(&timer).copied();
         match (&timer, set) {
-            (Timer::Topic(_), Some(earlier)) if earlier <= at => return,
-            (Timer::Poll(_) | Timer::Topic(_) | Timer::Policy(_), _) => {
+            (Timer::Topic(_) | Timer::Flush, Some(earlier)) if earlier <= at => return,
+            (Timer::Poll(_) | Timer::Topic(_) | Timer::Fetch(_) | Timer::Flush | Timer::Policy(_), _) => {
                 self.cancel(&timer);
                 self.times.insert(timer.clone(), at);
             }
@@ -66,7 +70,7 @@ impl Timers {
     pub fn polls(&self) -> impl Iterator<Item = u64> {
         self.times.keys().filter_map(|timer| match timer {
             Timer::Poll(id) => Some(*id),
-            Timer::Pages | Timer::Topic(_) | Timer::Policy(_) => None,
+            Timer::Pages | Timer::Topic(_) | Timer::Fetch(_) | Timer::Flush | Timer::Policy(_) => None,
         })
     }
 }

@@ -1,6 +1,8 @@
 //! From committed leases to one answer. A poll is answered when every shard has answered, or when the rest
 //! is late.
 
+use std::time::Duration;
+
 use forebay_types::{ItemId, Monotonic, Receipt, Refusal, ShardId, Timestamp};
 
 use super::{
@@ -12,7 +14,7 @@ use crate::{
     api::DeliveredItem,
     core::{
         Core,
-        polls::{LeasedItem, LeasesUnderWay},
+        polls::{LeasedItem, LeasesUnderWay, Share},
         timers::Timer,
     },
     index::ShardIndex,
@@ -30,12 +32,12 @@ pub(crate) fn lease_failed(core: &mut Core, index: ShardIndex, part: ShardLease)
     if let Some(shard) = core.slots.owned_mut(index) {
         shard.unreserve(part.items);
     }
-    share_ended(core, index, poll, Vec::new());
+    share_ended(core, Share::Shard(index), poll, Vec::new());
 }
 
 /// A lease was refused, or its shard is lost. Its items are not in its hands any more.
 pub(crate) fn lease_refused(core: &mut Core, index: ShardIndex, part: &ShardLease) {
-    share_ended(core, index, part.poll, Vec::new());
+    share_ended(core, Share::Shard(index), part.poll, Vec::new());
 }
 
 /// The shard of a lease is lost. Others may have something for the poll, even if it would not wait.
@@ -43,7 +45,7 @@ pub(crate) fn lease_lost(core: &mut Core, index: ShardIndex, part: &ShardLease) 
     if let Some(leases) = core.polls.leases_mut(part.poll) {
         leases.look_again = true;
     }
-    share_ended(core, index, part.poll, Vec::new());
+    share_ended(core, Share::Shard(index), part.poll, Vec::new());
 }
 
 /// The batch of a lease has had no answer for long: the poll does without it. If it is committed later, it is
@@ -52,7 +54,7 @@ pub(crate) fn lease_overdue(core: &mut Core, index: ShardIndex, poll: u64) {
     if let Some(leases) = core.polls.leases_mut(poll) {
         leases.look_again = true;
     }
-    share_ended(core, index, poll, Vec::new());
+    share_ended(core, Share::Shard(index), poll, Vec::new());
 }
 
 /// A lease that waits behind such a batch is not made: its items go back.
@@ -77,7 +79,7 @@ pub(crate) fn lease_unstorable(core: &mut Core, index: ShardIndex, part: &ShardL
 
 /// A batch that was to hand items to a poll did not happen: the poll waits again.
 pub(crate) fn handoff_cancelled(core: &mut Core, index: ShardIndex, poll: u64) {
-    share_ended(core, index, poll, Vec::new());
+    share_ended(core, Share::Shard(index), poll, Vec::new());
 }
 
 /// The at-most-once items of a share expired before its batch was built: the answer does not wait for it any
@@ -85,7 +87,7 @@ pub(crate) fn handoff_cancelled(core: &mut Core, index: ShardIndex, poll: u64) {
 pub(crate) fn nothing_consumed(core: &mut Core, index: ShardIndex, poll: u64) {
     let at = core.time.monotonic();
     let Some(leases) = core.polls.leases_mut(poll) else { return };
-    leases.at_most_once.remove(&index);
+    leases.at_most_once.remove(&Share::Shard(index));
     if leases.is_late(at) {
         answer_with_items(core, poll);
     }
@@ -105,9 +107,10 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
     let node = core.time.moment();
     let now = core.slots.owned_mut(index).map_or(node, |shard| shard.moment(node)).now;
     let mut items = Vec::with_capacity(part.items.len());
-    let (override_lease, mut waits) = (part.lease, Vec::with_capacity(part.items.len()));
-    for (reserved, leased) in part.items.into_iter().zip(leased) {
-        let lease = override_lease.unwrap_or(reserved.item.attributes.lease());
+    let (part_items, part) = (part.items, ShardLease { items: Vec::new(), ..part });
+    let mut waits = Vec::with_capacity(part_items.len());
+    for (reserved, leased) in part_items.into_iter().zip(leased) {
+        let lease = part.span(&reserved.item);
         match leased {
             LeaseOutcome::Lease { deadline, delivery, nonce } if deadline.since(now) < lease / 2 => {
                 // The commit took so long that the consumer would have too little time.
@@ -116,7 +119,7 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
             }
             leased => {
                 let ready = Timestamp::from_micros(reserved.key.rank);
-                let item = hand_out(core, index, reserved, &leased);
+                let item = hand_out(core, index, reserved, &leased, lease);
                 waits.extend(item.iter().map(|item| (item.delivered.topic.clone(), now.since(ready))));
                 items.extend(item);
             }
@@ -128,7 +131,7 @@ pub(crate) fn leased(core: &mut Core, index: ShardIndex, part: ShardLease, lease
         core.latencies.waited(namespace, &waits, node.at);
         poll.reply.saw(core.calls.commit());
     }
-    share_ended(core, index, poll, items);
+    share_ended(core, Share::Shard(index), poll, items);
 }
 
 /// An item as the caller is given it, and how it is returned. `None`: it expired.
@@ -137,21 +140,22 @@ fn hand_out(
     index: ShardIndex,
     reserved: ReservedItem,
     leased: &LeaseOutcome,
+    lease: Duration,
 ) -> Option<LeasedItem> {
     let (id, term) = (core.slots[index].id, core.slots[index].term);
-    let position = reserved.position;
+    let (demand, ends_at) = (reserved.demand, None);
     match leased {
         LeaseOutcome::Expired => None,
         LeaseOutcome::Consumed => {
-            let delivered = delivered(id, &reserved, None, None);
+            let delivered = delivered(id, &reserved, None, None, Duration::ZERO);
             let on_return = ReturnAction::Restore { shard: index, term, item: Box::new(reserved) };
-            Some(LeasedItem { position, delivered, on_return })
+            Some(LeasedItem { demand, delivered, on_return, ends_at })
         }
         LeaseOutcome::Lease { delivery, nonce, deadline } => {
             let item = ItemId { shard: id, seq: reserved.key.seq };
             let receipt = Receipt { item, delivery: *delivery, nonce: *nonce };
-            let delivered = delivered(id, &reserved, Some(receipt), Some(*deadline));
-            Some(LeasedItem { position, delivered, on_return: ReturnAction::Release(receipt) })
+            let delivered = delivered(id, &reserved, Some(receipt), Some(*deadline), lease);
+            Some(LeasedItem { demand, delivered, on_return: ReturnAction::Release(receipt), ends_at })
         }
     }
 }
@@ -161,6 +165,7 @@ fn delivered(
     reserved: &ReservedItem,
     receipt: Option<Receipt>,
     lease_expires_at: Option<Timestamp>,
+    lease: Duration,
 ) -> DeliveredItem {
     let attributes = &reserved.item.attributes;
     DeliveredItem {
@@ -168,23 +173,33 @@ fn delivered(
         receipt,
         topic: reserved.name.clone(),
         priority: reserved.key.priority,
+        rank: reserved.key.rank,
         body: reserved.item.body.clone().unwrap_or_default(),
         attempt: attributes.deliveries + 1,
         failures: attributes.failures,
         enqueued_at: attributes.enqueued_at,
         lease_expires_at,
+        lease,
         expires_at: attributes.expires_at,
         policy: attributes.policy,
     }
 }
 
-/// One shard has answered. Answers the poll if that was the last, or the rest is late.
-fn share_ended(core: &mut Core, index: ShardIndex, id: u64, items: Vec<LeasedItem>) {
+/// A fetch for a poll found nothing: it looks elsewhere, unless it has done so for too long.
+pub(super) fn found_nothing(core: &mut Core, id: u64) {
+    let again = core.polls.found_nothing(id);
+    if let Some(leases) = core.polls.leases_mut(id) {
+        leases.look_again |= again;
+    }
+}
+
+/// One share has ended. Answers the poll if that was the last, or the rest is late.
+pub(super) fn share_ended(core: &mut Core, share: Share, id: u64, items: Vec<LeasedItem>) {
     let at = core.time.monotonic();
     let late_at = at.plus(core.settings.head_timeout);
     let Some(leases) = core.polls.leases_mut(id) else { return };
     leases.left -= 1;
-    leases.at_most_once.remove(&index);
+    leases.at_most_once.remove(&share);
     if !items.is_empty() && leases.late_at.is_none() {
         leases.late_at = Some(late_at);
         if leases.left > 0 {
@@ -218,6 +233,7 @@ fn wait_again(core: &mut Core, id: u64, again: bool) {
     core.timers.set(until, Timer::Poll(id));
     for name in names.iter() {
         core.topics.add_waiting(name.clone(), id);
+        core.remote.mark_changed(name);
         // A poll before it in the line has looked, or will be woken.
         if core.topics.waiting(name).next() == Some(id) {
             core.topics.wake(name.clone());
@@ -241,19 +257,24 @@ fn drop_ended(core: &mut Core, id: u64) {
             now = shard.moment(node).now;
             open = delivered.receipt.is_none_or(|receipt| shard.is_open(&receipt));
         }
-        let ended = delivered.lease_expires_at.is_some_and(|deadline| deadline <= now);
+        let ended = match item.ends_at {
+            Some(end) => end <= node.at,
+            None => delivered.lease_expires_at.is_some_and(|deadline| deadline <= now),
+        };
         if delivered.expires_at.is_some_and(|end| end <= now) && !on(Bug::ExpiryIgnored) {
             expired.push(item.on_return);
         } else if open && !ended {
             kept.push(item);
         }
     }
+    let Some(poll) = core.polls.get(id) else { return };
+    let namespace = poll.call.namespace.clone();
     if let Some(leases) = core.polls.leases_mut(id) {
         leases.items = kept;
     }
     // An at-most-once item has left the shard already, and stays away.
     expired.retain(|action| matches!(action, ReturnAction::Release(_)));
-    undelivered::return_undelivered(&mut core.slots, expired);
+    undelivered::return_undelivered(core, &namespace, expired);
 }
 
 fn answer_with_items(core: &mut Core, id: u64) {
@@ -289,8 +310,9 @@ fn end_wait(core: &mut Core, id: u64, at: Monotonic) {
         return;
     }
     let Some(poll) = core.polls.get(id) else { return };
-    let (end, names) = (poll.until.plus(core.settings.head_timeout), poll.names.clone());
-    if at < end && merge::is_any_outstanding(core, &names, at) {
+    let (end, call, names) =
+        (poll.until.plus(core.settings.head_timeout), poll.call.clone(), poll.names.clone());
+    if at < end && merge::is_any_outstanding(core, &call, &names, at) {
         return core.timers.set(end, Timer::Poll(id));
     }
     if !find_known_items(core, id, at) {
@@ -300,7 +322,7 @@ fn end_wait(core: &mut Core, id: u64, at: Monotonic) {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, time::Duration};
+    use std::collections::BTreeSet;
 
     use super::*;
     use crate::{
@@ -356,7 +378,7 @@ mod tests {
 
     #[test]
     fn an_at_most_once_item_that_expired_holds_up_nobody() {
-        let leases = LeasesUnderWay::new(2, BTreeSet::from([ShardIndex(0)]));
+        let leases = LeasesUnderWay::new(2, BTreeSet::from([Share::Shard(ShardIndex(0))]));
         let mut core = core_with_poll(Duration::from_secs(60), Some(leases));
         let attributes = ItemAttributes {
             enqueued_at: Timestamp::MIN,
@@ -372,9 +394,15 @@ mod tests {
         };
         let item = ReadyItem { attributes, bytes: 0, body: Some(Body::default()) };
         let key = Key { priority: 0, rank: 0, seq: Seq(1) };
-        let items = vec![ReservedItem { position: 0, topic: TopicId(1), name: "t".into(), key, item }];
-        let part =
-            ShardLease { poll: 1, namespace: "ns".into(), lease: None, consumer: String::new(), items };
+        let items = vec![ReservedItem { demand: 0, topic: TopicId(1), name: "t".into(), key, item }];
+        let part = ShardLease {
+            poll: 1,
+            namespace: "ns".into(),
+            lease: None,
+            consumer: String::new(),
+            is_fetch: false,
+            items,
+        };
         leased(&mut core, ShardIndex(0), part, vec![LeaseOutcome::Expired]);
         let leases = core.polls.leases_mut(1).expect("the other shard has not answered");
         assert!(leases.left == 1 && leases.at_most_once.is_empty());

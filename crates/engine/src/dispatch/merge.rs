@@ -12,21 +12,27 @@ use rustc_hash::FxHashMap;
 use super::{
     head::{Head, head},
     prefetch,
+    sources::{self, BestSource},
 };
 use crate::{
-    api::{Demand, DequeueCall},
+    api::{DequeueCall, HeadPosition},
     clock::Moment,
-    core::{Core, policies::Eligible, timers::Timer},
+    core::{Core, fetches::PlannedFetch, policies::Eligible, remote::RemoteTopics, timers::Timer},
     index::ShardIndex,
     invariant::broken,
     planted::{Bug, on},
     shard::work::ReservedItem,
 };
 
+/// Nodes from which items are fetched for a poll at one time.
+const FETCHES_PER_POLL: usize = 4;
+/// Bytes of bodies that one fetch may bring.
+const FETCH_BYTES_MAX: usize = 1 << 20;
+
 /// The result of one look at a poll's topics.
 pub(crate) enum Pick {
-    /// These items, by shard. They are reserved.
-    Found(BTreeMap<ShardIndex, Vec<ReservedItem>>),
+    /// These items are reserved, by shard, and these are to be fetched from other nodes.
+    Found(BTreeMap<ShardIndex, Vec<ReservedItem>>, Vec<PlannedFetch>),
     /// Nothing is there, or not known yet.
     Nothing,
     /// Something is there, but a limit allows no more leases.
@@ -42,6 +48,8 @@ struct PickedItems {
     count: usize,
     /// Bytes of their bodies.
     bytes: usize,
+    /// Fetches from other nodes.
+    fetches: Vec<PlannedFetch>,
     /// Why something was left in a shard, if so.
     refusal: Option<Refusal>,
     /// The next item would exceed the call's bytes.
@@ -59,46 +67,80 @@ pub(crate) fn pick(
 ) -> Pick {
     let moment = core.time.moment();
     let mut picked = PickedItems::default();
-    for (name, demand) in names.iter().zip(&call.demands) {
+    for (number, (name, demand)) in names.iter().zip(&call.demands).enumerate() {
         if core.policies.eligible(name) != Eligible::All {
             continue;
         }
         core.list(name);
-        if is_outstanding(core, name, at) && !last {
+        let is_client = call.fetch.is_none();
+        let outstanding = is_outstanding(core, name, at) || is_client && sources::is_outstanding(core, name);
+        if outstanding && !last {
             continue;
         }
-        pick_topic(core, name, demand, call.max_bytes, moment, &mut picked);
+        let best = if is_client { sources::best(core, name) } else { None };
+        let fetch_bytes = FETCH_BYTES_MAX.max(core.settings.limits.body_bytes());
+        let asked = AskedTopic { number, name, max_items: demand.max_items, call, fetch_bytes };
+        pick_topic(core, &asked, best, moment, &mut picked);
         if picked.full {
             break;
         }
         prefetch::top_up(&mut core.slots, &mut core.ids, core.topics.parts(name));
     }
-    if !picked.items.is_empty() {
-        Pick::Found(picked.items)
+    if !picked.items.is_empty() || !picked.fetches.is_empty() {
+        Pick::Found(picked.items, picked.fetches)
     } else {
         picked.refusal.map_or(Pick::Nothing, Pick::Refused)
     }
 }
 
-/// Takes the best items of one topic.
+/// A topic of a poll.
+struct AskedTopic<'a> {
+    /// The position of its demand.
+    number: usize,
+    /// Its name.
+    name: &'a TopicName,
+    /// At most so many items.
+    max_items: usize,
+    /// The call.
+    call: &'a DequeueCall,
+    /// Bytes that a fetch may bring: its bound, or one item.
+    fetch_bytes: usize,
+}
+
+/// Takes the best items of one topic. `best`: the best that another node has. Where that comes first, it is
+/// fetched, once a topic: behind it nothing is taken but what is equal to the item before which it ends.
 fn pick_topic(
     core: &mut Core,
-    name: &TopicName,
-    demand: &Demand,
-    max_bytes: usize,
+    asked: &AskedTopic<'_>,
+    mut best: Option<BestSource>,
     moment: Moment,
     picked: &mut PickedItems,
 ) {
-    let Core { slots, topics, ids, .. } = core;
+    let AskedTopic { number, name, max_items: mut wanted, call, .. } = *asked;
+    let Core { slots, topics, ids, remote, .. } = core;
     let parts = topics.parts(name);
     let mut heads: BinaryHeap<Reverse<Head>> =
         parts.into_iter().filter_map(|part| head(slots, part, moment)).map(Reverse).collect();
-    let mut wanted = demand.max_items;
     // Of each shard, how many items may be leased before that is to be asked again.
     let mut rooms: FxHashMap<ShardIndex, usize> = FxHashMap::default();
-    while wanted > 0
-        && let Some(Reverse(Head { part, bytes, .. })) = heads.pop()
-    {
+    let mut bound = call.fetch.and_then(|fetch| fetch.before);
+    while wanted > 0 {
+        let next = heads.pop().map(|Reverse(head)| head);
+        let position = next.map(|head| HeadPosition { priority: head.priority, rank: head.rank });
+        if let Some(source) = best.take_if(|best| best.comes_before(position)) {
+            let before = source.before(position);
+            let fetch = plan_fetch(remote, asked, source, before, wanted, picked);
+            wanted -= fetch.as_ref().map_or(0, |fetch| fetch.max_items);
+            bound = bound.or(fetch.as_ref().and(before));
+            picked.fetches.extend(fetch);
+            if picked.full {
+                return;
+            }
+        }
+        let Some(Head { part, bytes, .. }) = next.filter(|_| wanted > 0) else { return };
+        if bound.is_some_and(|bound| position >= Some(bound)) && !on(Bug::FetchBoundIgnored) {
+            return;
+        }
         let Some(holding) = slots.merged_mut(part.shard) else { continue };
         let shard = &mut holding.shard;
         let room = rooms.entry(part.shard).or_default();
@@ -111,15 +153,15 @@ fn pick_topic(
             *room = shard.lease_room(part.topic).max(1);
         }
         *room -= 1;
-        if picked.count > 0 && picked.bytes + bytes > max_bytes && !on(Bug::MaxBytesIgnored) {
+        if picked.count > 0 && picked.bytes + bytes > call.max_bytes && !on(Bug::MaxBytesIgnored) {
             picked.full = true;
             return;
         }
         let Some((key, item)) = shard.reserve(part.topic) else {
             return broken("a head can be reserved");
         };
-        let (position, name) = (picked.count, name.topic.clone());
-        let reserved = ReservedItem { position, topic: part.topic, name, key, item };
+        let reserved =
+            ReservedItem { demand: number, topic: part.topic, name: name.topic.clone(), key, item };
         picked.items.entry(part.shard).or_default().push(reserved);
         picked.count += 1;
         picked.bytes += bytes;
@@ -133,13 +175,49 @@ fn pick_topic(
     }
 }
 
-/// Whether a head of one of these topics has to be waited for.
-pub(crate) fn is_any_outstanding(core: &mut Core, names: &[TopicName], at: Monotonic) -> bool {
-    names.iter().any(|name| is_outstanding(core, name, at))
+/// A fetch of the best items of another node. `None`: there is no place for one. How many bytes it brings is
+/// not known, so what may be the whole of the answer has no other share.
+fn plan_fetch(
+    remote: &mut RemoteTopics,
+    asked: &AskedTopic<'_>,
+    source: BestSource,
+    before: Option<HeadPosition>,
+    wanted: usize,
+    picked: &mut PickedItems,
+) -> Option<PlannedFetch> {
+    let is_first = picked.count == 0 && picked.fetches.is_empty();
+    picked.full = picked.bytes + asked.fetch_bytes > asked.call.max_bytes;
+    if picked.full && !is_first || picked.fetches.len() >= FETCHES_PER_POLL {
+        return None;
+    }
+    let BestSource { node, ready, .. } = source;
+    let Some(place) = remote.place(node, &asked.name.namespace) else {
+        picked.full = false;
+        return None;
+    };
+    let max_items = wanted.min(ready);
+    remote.take_off(asked.name, node, max_items as u32);
+    let max_bytes = asked.call.max_bytes.min(FETCH_BYTES_MAX);
+    picked.bytes += asked.fetch_bytes;
+    let (demand, name) = (asked.number, asked.name.clone());
+    Some(PlannedFetch { demand, name, node, max_items, max_bytes, before, place })
+}
+
+/// Whether a head of one of a call's topics has to be waited for.
+pub(crate) fn is_any_outstanding(
+    core: &mut Core,
+    call: &DequeueCall,
+    names: &[TopicName],
+    at: Monotonic,
+) -> bool {
+    let is_client = call.fetch.is_none();
+    names
+        .iter()
+        .any(|name| is_outstanding(core, name, at) || is_client && sources::is_outstanding(core, name))
 }
 
 /// Whether a shard's head has to be waited for. Begins to read it.
-fn is_outstanding(core: &mut Core, name: &TopicName, at: Monotonic) -> bool {
+pub(super) fn is_outstanding(core: &mut Core, name: &TopicName, at: Monotonic) -> bool {
     if on(Bug::OutstandingIgnored) || core.policies.eligible(name) != Eligible::All {
         return false;
     }

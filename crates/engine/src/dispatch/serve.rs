@@ -6,11 +6,14 @@ use forebay_types::{Monotonic, TopicName};
 use rustc_hash::FxHashSet;
 
 use super::{
-    answer,
+    answer, fetch,
     merge::{Pick, pick},
 };
 use crate::{
-    core::{Core, polls::LeasesUnderWay},
+    core::{
+        Core,
+        polls::{LeasesUnderWay, Share},
+    },
     index::ShardIndex,
     invariant::broken,
     planted::{Bug, on},
@@ -45,6 +48,7 @@ pub(crate) fn serve_woken(core: &mut Core, limit: Duration) {
             && (found_nothing.contains(&id) || !find_items(core, id, at))
         {
             found_nothing.insert(id);
+            core.remote.mark_changed(&name);
             continue;
         }
         match first_waiting(core, &name) {
@@ -89,25 +93,30 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
             answer::refuse(core, id, refusal);
             true
         }
-        Pick::Found(shards) => {
+        Pick::Found(shards, fetches) => {
+            let is_fetch = call.fetch.is_some();
             let mut leases: Vec<(ShardIndex, ShardLease)> = Vec::with_capacity(shards.len());
             let mut at_most_once = BTreeSet::new();
             for (shard, mut items) in shards {
                 // A lease as large as a batch would keep all others out of it. At-most-once items are waited
                 // for, so those of a shard stay together.
-                let whole = items.iter().any(|reserved| reserved.item.is_at_most_once());
-                at_most_once.extend(whole.then_some(shard));
+                let whole = !is_fetch && items.iter().any(|reserved| reserved.item.is_at_most_once());
+                at_most_once.extend(whole.then_some(Share::Shard(shard)));
                 let piece = if whole { items.len() } else { LEASE_ITEMS_MAX };
                 while !items.is_empty() {
                     let rest = items.split_off(items.len().min(piece));
                     let (namespace, consumer) = (call.namespace.clone(), call.consumer.clone());
                     let items = std::mem::replace(&mut items, rest);
-                    let lease = ShardLease { poll: id, namespace, lease: call.lease, consumer, items };
+                    let lease = call.lease;
+                    let lease = ShardLease { poll: id, namespace, lease, consumer, is_fetch, items };
                     leases.push((shard, lease));
                 }
             }
             core.topics.remove_waiting(&names, id);
-            core.polls.set_leases(id, Some(LeasesUnderWay::new(leases.len(), at_most_once)));
+            let fetches: Vec<Share> =
+                fetches.into_iter().filter_map(|planned| fetch::begin(core, id, &call, planned)).collect();
+            let shares = leases.len() + fetches.len();
+            core.polls.set_leases(id, Some(LeasesUnderWay::new(shares, at_most_once)));
             for (shard, lease) in leases {
                 queue(core, shard, lease);
             }

@@ -1,9 +1,11 @@
 //! Returns what was leased and not received: leases are released, at-most-once items are inserted again.
 
-use forebay_types::{ItemId, Receipt};
+use std::collections::BTreeMap;
+
+use forebay_types::{ItemId, Namespace, Receipt};
 
 use crate::{
-    core::slot::Slots,
+    core::{Core, slot::Slots},
     index::ShardIndex,
     messages::delivery_guard::ReturnAction,
     shard::{
@@ -13,16 +15,25 @@ use crate::{
 };
 
 /// Returns deliveries that nobody received.
-pub(crate) fn return_undelivered(slots: &mut Slots, returns: Vec<ReturnAction>) {
+pub(crate) fn return_undelivered(core: &mut Core, namespace: &Namespace, returns: Vec<ReturnAction>) {
+    let mut elsewhere: BTreeMap<String, Vec<Receipt>> = BTreeMap::new();
     for action in returns {
         match action {
             ReturnAction::Release(receipt) => {
-                if let Some(shard) = slots.index_of(receipt.item.shard) {
-                    release(slots, shard, receipt);
+                let Some(shard) = core.slots.index_of(receipt.item.shard) else { continue };
+                let slot = &core.slots[shard];
+                if slot.is_served_elsewhere() {
+                    elsewhere.entry(slot.elsewhere().owner).or_default().push(receipt);
+                } else {
+                    release(&mut core.slots, shard, receipt);
                 }
             }
-            ReturnAction::Restore { shard, term, item } => restore(slots, shard, term, *item),
+            ReturnAction::Restore { shard, term, item } => restore(&mut core.slots, shard, term, *item),
+            ReturnAction::Lost => metrics::counter!("forebay_at_most_once_lost_total").increment(1),
         }
+    }
+    for (address, receipts) in elsewhere {
+        core.launcher.return_items(address, namespace.clone(), receipts);
     }
 }
 

@@ -43,11 +43,12 @@ pub(super) fn maintain(core: &mut Core, index: ShardIndex, node: Moment) {
 
 /// Takes what a shard's changes mean for the node: polls to wake, the order of active topics.
 pub(super) fn drain_changed(core: &mut Core, index: ShardIndex) {
-    let Core { slots, topics, active, .. } = core;
+    let Core { slots, topics, active, watchers, .. } = core;
     let Some(shard) = slots.owned_mut(index) else { return };
     shard.drain_changed(|name| {
         active.mark_stale(name);
         topics.wake_if_waiting(name);
+        watchers.touch(name);
     });
 }
 

@@ -25,7 +25,7 @@ use crate::{
     },
     commit::{answers, scheduler},
     core::{Core, timers::Timer},
-    dispatch::{delivery, prefetch, serve, undelivered},
+    dispatch::{delivery, fetched, heads, prefetch, serve, sources, undelivered},
     messages::{event::Event, pulse::LoopPulse},
     ownership::{self, hand_over, shard_set},
     planted,
@@ -111,7 +111,16 @@ fn handle(core: &mut Core, event: Event) {
         }
         Event::Dequeue { id, call, charge, reply } => dequeue::serve(core, id, call, charge, reply),
         Event::PollGone { id, .. } => dequeue::caller_gone(core, id),
-        Event::Undelivered { returns, .. } => undelivered::return_undelivered(&mut core.slots, returns),
+        Event::Undelivered { namespace, returns } => {
+            undelivered::return_undelivered(core, &namespace, returns);
+        }
+        Event::Fetched { fetch, address, namespace, answer } => {
+            fetched::fetched(core, fetch, &address, &namespace, answer);
+        }
+        Event::Consumed { fetch, consumed, .. } => fetched::consumed(core, fetch, consumed),
+        Event::WatchBegun { link, heads } => core.watchers.begin(link, heads),
+        Event::Subscribe { link, subscriptions } => core.watchers.subscribe(link, subscriptions),
+        Event::WatchEnded { link } => core.watchers.end(link),
         Event::Ack { namespace, acks, notice, reply } => ack::serve(core, namespace, acks, notice, reply),
         Event::Nack { namespace, nacks, notice, reply } => {
             nack::serve(core, namespace, nacks, notice, reply);
@@ -193,6 +202,8 @@ fn advance(core: &mut Core) {
         let wake = maintain::next_wake(core, index, node);
         core.slots.set_wake(index, wake);
     }
+    sources::tell_wanted(core);
+    heads::tell(core);
     // To look at a shard is not to change it.
     core.slots.take_changed();
     #[cfg(feature = "planted-bugs")]
@@ -207,7 +218,8 @@ fn time_out(core: &mut Core, now: Monotonic) {
     while let Some(timer) = core.timers.pop_due(now) {
         match timer {
             Timer::Poll(id) => delivery::time_out(core, id),
-            Timer::Pages => {}
+            Timer::Pages | Timer::Flush => {}
+            Timer::Fetch(id) => fetched::late(core, id),
             Timer::Topic(name) => core.topics.wake(name),
             Timer::Policy(name) => policies::end(core, name),
         }
@@ -230,7 +242,8 @@ fn next_wake(core: &Core) -> Option<Monotonic> {
         return Some(Monotonic::default());
     }
     let late = core.calls.next_late();
-    core.slots.next_wake().into_iter().chain(core.timers.next_wake()).chain(late).min()
+    let nodes = core.watchers.next_look().into_iter().chain(core.remote.next_visit());
+    core.slots.next_wake().into_iter().chain(core.timers.next_wake()).chain(late).chain(nodes).min()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use forebay_store::Shard;
-use forebay_types::{Clock, ShardId};
+use forebay_types::{Clock, Namespace, Receipt, ShardId};
 use tokio::sync::{
     mpsc::{UnboundedSender, unbounded_channel},
     watch,
@@ -12,7 +12,7 @@ use tokio::sync::{
 
 use super::{ShardTask, backoff, found::LastCommit, orders::Orders, take_over_room::TakeOverRoom, task};
 use crate::{
-    api::{Duty, KeyQuestion, Peers, TaskName, Tasks},
+    api::{Duty, FetchCall, KeyQuestion, Peers, TaskName, Tasks},
     index::ShardIndex,
     messages::{
         event::{Event, ShardEvents},
@@ -45,6 +45,9 @@ pub(crate) struct Launcher {
 
 /// An answer of another node that takes longer is none.
 const FIND_KEYS_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// At-most-once items that are not out of their shards within this time are lost.
+const CONSUME_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The ways to a task. It ends once they are dropped.
 pub(crate) struct TaskHandle {
@@ -81,6 +84,36 @@ impl Launcher {
         };
         self.tasks.start(TaskName::Shard(id), Box::pin(task::run(shard_task, Orders::from(orders))));
         TaskHandle { orders: shard_orders, duty: duty_sender }
+    }
+
+    /// Leases items at the node at an address, for the fetch `fetch`.
+    pub fn fetch(&self, fetch: u64, address: String, call: FetchCall) {
+        let (peers, events, namespace) =
+            (self.peers.clone(), self.events.clone(), call.name.namespace.clone());
+        let fetching = async move {
+            let answer = peers.lease_items(&address, call).await;
+            let _ = events.send(Event::Fetched { fetch, address, namespace, answer });
+        };
+        self.tasks.start(TaskName::Fetch, Box::pin(fetching));
+    }
+
+    /// Takes at-most-once items out of their shards at the node at an address.
+    pub fn consume(&self, fetch: u64, address: String, namespace: Namespace, receipts: Vec<Receipt>) {
+        let (peers, events, count) = (self.peers.clone(), self.events.clone(), receipts.len());
+        let consuming = async move {
+            let answer = peers.consume_items(&address, namespace.clone(), receipts);
+            let consumed = tokio::time::timeout(CONSUME_TIMEOUT, answer).await;
+            let consumed = consumed.unwrap_or_else(|_| vec![false; count]);
+            let _ = events.send(Event::Consumed { fetch, namespace, consumed });
+        };
+        self.tasks.start(TaskName::Fetch, Box::pin(consuming));
+    }
+
+    /// Returns deliveries of items of the node at an address that certainly reached nobody.
+    pub fn return_items(&self, address: String, namespace: Namespace, receipts: Vec<Receipt>) {
+        let peers = self.peers.clone();
+        let returning = async move { peers.return_items(&address, namespace, receipts).await };
+        self.tasks.start(TaskName::Fetch, Box::pin(returning));
     }
 
     /// Asks the node at an address for keys, by the read `read`. What it says is reported to a shard.

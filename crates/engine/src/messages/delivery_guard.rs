@@ -3,7 +3,11 @@
 
 use forebay_types::Receipt;
 
-use crate::{api::DeliveredItem, index::ShardIndex, shard::work::ReservedItem};
+use crate::{
+    api::{DeliveredItem, ReadyState},
+    index::ShardIndex,
+    shard::work::ReservedItem,
+};
 
 /// How a delivery that nobody received is returned.
 pub(crate) enum ReturnAction {
@@ -18,6 +22,8 @@ pub(crate) enum ReturnAction {
         /// The item.
         item: Box<ReservedItem>,
     },
+    /// Nothing can be done: it was to be delivered at most once, and has left another node's shard.
+    Lost,
 }
 
 /// Takes back what nobody received.
@@ -29,6 +35,8 @@ pub(crate) struct DeliveryGuard {
     items: Vec<DeliveredItem>,
     /// How each of them is returned.
     returns: Vec<ReturnAction>,
+    /// The ready items that the topic has left, if another node asked. `None`: that is not known yet.
+    left: Option<ReadyState>,
     /// Where returns go; `None` where there is nothing to return.
     on_undelivered: Option<UndeliveredCallback>,
 }
@@ -38,14 +46,20 @@ impl DeliveryGuard {
     pub fn new(
         items: Vec<DeliveredItem>,
         returns: Vec<ReturnAction>,
+        left: Option<ReadyState>,
         on_undelivered: impl FnOnce(Vec<ReturnAction>) + Send + 'static,
     ) -> Self {
-        Self { items, returns, on_undelivered: Some(Box::new(on_undelivered)) }
+        Self { items, returns, left, on_undelivered: Some(Box::new(on_undelivered)) }
     }
 
     /// An answer without items.
-    pub fn empty() -> Self {
-        Self { items: Vec::new(), returns: Vec::new(), on_undelivered: None }
+    pub fn empty(left: Option<ReadyState>) -> Self {
+        Self { items: Vec::new(), returns: Vec::new(), left, on_undelivered: None }
+    }
+
+    /// The ready items that the topic has left, if another node asked.
+    pub fn left(&self) -> Option<ReadyState> {
+        self.left
     }
 
     /// The items.

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use forebay_store::{OperationId, OperationOrder};
 use forebay_types::{Namespace, PolicyChanges, Receipt, Refusal, ShardId, TopicId, TopicName};
-use tokio::sync::{mpsc::UnboundedSender, oneshot};
+use tokio::sync::{
+    mpsc::{self, UnboundedSender},
+    oneshot,
+};
 
 use super::{
     delivery_guard::{DeliveryGuard, ReturnAction},
@@ -19,9 +22,10 @@ use super::{
 use crate::{
     api::{
         ActiveTopics, ActiveTopicsCall, ChangeCall, ChangeResult, ConsumersCall, DequeueCall,
-        DesiredSettings, Duty, EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, KeyQuestion,
-        LifetimeCounts, ListedShard, NackOf, Notice, OperationsSnapshot, OrderResult, OwnerAnswer,
-        OwnerQuestion, PeerNews, RememberedKey, SettlementResult, ShardLoad, ShardSight, Standing, Status,
+        DesiredSettings, Duty, EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, FetchError,
+        FetchedItems, KeyQuestion, LifetimeCounts, ListedShard, NackOf, Notice, OperationsSnapshot,
+        OrderResult, OwnerAnswer, OwnerQuestion, PeerNews, RememberedKey, SettlementResult, ShardLoad,
+        ShardSight, Standing, Status, Subscription, TopicHead,
     },
     index::ShardIndex,
 };
@@ -73,6 +77,45 @@ pub(crate) enum Event {
         namespace: Namespace,
         /// How they are returned.
         returns: Vec<ReturnAction>,
+    },
+    /// Another node has leased items for a poll, or has not.
+    Fetched {
+        /// Names the fetch.
+        fetch: u64,
+        /// The node.
+        address: String,
+        /// The tenant.
+        namespace: Namespace,
+        /// Its answer.
+        answer: Result<FetchedItems, FetchError>,
+    },
+    /// At-most-once items of a fetch have left their shards.
+    Consumed {
+        /// Names the fetch.
+        fetch: u64,
+        /// The tenant.
+        namespace: Namespace,
+        /// For each of them, whether that is certain.
+        consumed: Vec<bool>,
+    },
+    /// Another node follows topics from now on.
+    WatchBegun {
+        /// Names the link to it.
+        link: u64,
+        /// Receives what it is told.
+        heads: mpsc::Sender<Vec<TopicHead>>,
+    },
+    /// Another node follows other topics, or wants other numbers of items.
+    Subscribe {
+        /// Names the link.
+        link: u64,
+        /// The changes.
+        subscriptions: Vec<Subscription>,
+    },
+    /// The link to another node has ended.
+    WatchEnded {
+        /// Names the link.
+        link: u64,
     },
     /// End deliveries.
     Ack {
@@ -270,6 +313,10 @@ impl Event {
             Self::Dequeue { call, .. } => (&call.namespace, call.demands.len()),
             Self::PollGone { namespace, .. } => (namespace, 1),
             Self::Undelivered { namespace, returns } => (namespace, returns.len()),
+            Self::Fetched { namespace, answer, .. } => {
+                (namespace, answer.as_ref().map_or(1, |fetched| fetched.items.len()))
+            }
+            Self::Consumed { namespace, consumed, .. } => (namespace, consumed.len()),
             Self::Ack { namespace, acks, .. } => (namespace, acks.len()),
             Self::Nack { namespace, nacks, .. } => (namespace, nacks.len()),
             Self::ExtendLease { namespace, extensions, .. } => (namespace, extensions.len()),
@@ -286,7 +333,10 @@ impl Event {
             Self::Order { caller, .. } | Self::LookOperations { caller, .. } => (caller, OPERATIONS_COST),
             Self::LookPolicies { caller, names, .. } => (caller, names.len()),
             Self::LookNamespaces { caller, limit, .. } => (caller, *limit),
-            Self::Policies(_)
+            Self::WatchBegun { .. }
+            | Self::Subscribe { .. }
+            | Self::WatchEnded { .. }
+            | Self::Policies(_)
             | Self::Duties(_)
             | Self::Shards(_)
             | Self::Owns { .. }

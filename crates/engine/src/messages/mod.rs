@@ -4,6 +4,7 @@ pub(crate) mod delivery_guard;
 pub(crate) mod event;
 pub(crate) mod look;
 pub(crate) mod look_turn;
+pub(crate) mod node_watch;
 pub(crate) mod pulse;
 pub(crate) mod reply;
 pub(crate) mod shard;

@@ -13,7 +13,10 @@ async fn a_page_with_a_prefix_is_found_among_very_many_topics() {
     let engine = start(Settings::default(), shards).await;
     let page = active(&engine, 3, "orders-1-0000049", 10).await;
     let names: Vec<&str> = page.topics.iter().map(|topic| &*topic.position.topic).collect();
-    assert_eq!((names[0], names[9], page.more), ("orders-1-0000049003", "orders-1-0000049093", true));
+    assert_eq!(
+        (names[0], names[9], page.next.is_some()),
+        ("orders-1-0000049003", "orders-1-0000049093", true)
+    );
     assert_eq!(active(&engine, 3, "orders-1-0000049", 1_000).await.topics.len(), 100);
     assert_eq!(active(&engine, 3, "nothing", 1_000).await, ActiveTopics::default());
 }

@@ -212,7 +212,15 @@ pub async fn listed(engine: &Engine, topics: u64) {
 /// The first topics of a tenant that begin so.
 pub async fn ask(engine: &Engine, tenant: u64, prefix: &str, limit: usize) -> Result<ActiveTopics, Refusal> {
     let namespace = format!("tenant-{tenant}").into();
-    engine.active_topics(ActiveTopicsCall { namespace, limit, after: None, prefix: prefix.to_owned() }).await
+    engine
+        .active_topics(ActiveTopicsCall {
+            namespace,
+            limit,
+            after: None,
+            prefix: prefix.to_owned(),
+            named: Vec::new(),
+        })
+        .await
 }
 
 /// The same. Repeats the call until the node knows the answer.

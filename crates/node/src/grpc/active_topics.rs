@@ -37,14 +37,19 @@ pub async fn active_topics(
     };
     let after = token::decode(&namespace, &prefix, &request.page_token)?;
 
-    let asked = ActiveTopicsCall { namespace: namespace.clone(), limit, after, prefix: prefix.clone() };
-    let page = queue.engine.active_topics(asked).await?;
+    let asked = ActiveTopicsCall {
+        namespace: namespace.clone(),
+        limit,
+        after,
+        prefix: prefix.clone(),
+        named: Vec::new(),
+    };
+    let page = queue.front.active_topics(asked).await?;
     call.reserve_answer(page.topics.iter().map(|topic| topic.position.topic.len() + TOPIC_BYTES).sum())?;
-    let next = page.topics.last().filter(|_| page.more);
-    let next_page_token = next.map(|last| token::encode(&namespace, &prefix, &last.position));
+    let next_page_token = page.next.map(|next| token::encode(&namespace, &prefix, &next));
     Ok(GetActiveTopicsResponse {
         next_page_token: next_page_token.unwrap_or_default(),
-        incomplete: page.incomplete,
+        incomplete: !page.missing.is_empty(),
         topics: page.topics.into_iter().map(to_wire).collect(),
     })
 }

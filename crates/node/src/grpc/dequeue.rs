@@ -69,7 +69,7 @@ fn check(queue: &Queue, mut request: DequeueRequest) -> Result<DequeueCall, Refu
         number => fields::within("max_bytes", number, 1, limits.answer_bytes_max)?,
     };
     let (consumer, from) = (request.consumer, CallerFrom::default());
-    Ok(DequeueCall { namespace, demands, wait, lease, consumer, from, max_bytes })
+    Ok(DequeueCall { namespace, demands, wait, lease, consumer, from, max_bytes, fetch: None })
 }
 
 fn demands(limits: &Limits, asked: Vec<TopicDemand>) -> Result<Vec<Demand>, Refusal> {

@@ -8,12 +8,12 @@ use forebay_types::{ItemId, Namespace, Receipt, Seq, ShardId, Timestamp};
 
 use super::{MalformedMessage, micros, refusal};
 
-fn delivery(receipt: Receipt) -> peer::Delivery {
+pub(super) fn delivery(receipt: Receipt) -> peer::Delivery {
     let Receipt { item: ItemId { shard, seq }, delivery, nonce } = receipt;
     peer::Delivery { shard: shard.0, seq: seq.0, delivery, nonce }
 }
 
-fn receipt(delivery: peer::Delivery) -> Receipt {
+pub(super) fn receipt(delivery: peer::Delivery) -> Receipt {
     let peer::Delivery { shard, seq, delivery, nonce } = delivery;
     Receipt { item: ItemId { shard: ShardId(shard), seq: Seq(seq) }, delivery, nonce }
 }

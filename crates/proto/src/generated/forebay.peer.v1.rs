@@ -90,13 +90,193 @@ pub struct FoundKey {
     #[prost(bool, tag = "5")]
     pub removed: bool,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct WatchTopicsRequest {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WatchTopicsRequest {
+    /// Subscriptions that begin, change or end.
+    #[prost(message, repeated, tag = "1")]
+    pub subscriptions: ::prost::alloc::vec::Vec<Subscription>,
+}
+/// A wish of the calling node to be told of a topic.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Subscription {
+    /// The topic.
+    #[prost(message, optional, tag = "1")]
+    pub topic: ::core::option::Option<TopicName>,
+    /// Items that polls wait for at that node: so many may be offered to it. Absent: it is not interested any more.
+    #[prost(uint32, optional, tag = "2")]
+    pub wanted: ::core::option::Option<u32>,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchTopicsResponse {
     /// The shards that the node owns.
     #[prost(message, repeated, tag = "1")]
     pub loads: ::prost::alloc::vec::Vec<ShardLoad>,
+    /// Only topics are told of: `loads` says nothing.
+    #[prost(bool, tag = "2")]
+    pub topics_only: bool,
+    /// Topics that the calling node has subscribed to, and that have changed.
+    #[prost(message, repeated, tag = "3")]
+    pub topics: ::prost::alloc::vec::Vec<TopicHead>,
+    /// The number of this stream, for LeaseItems. 0: the node leases no items for others.
+    #[prost(uint64, tag = "4")]
+    pub link: u64,
+}
+/// The ready items of a topic in the shards of the node.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TopicHead {
+    /// The topic.
+    #[prost(message, optional, tag = "1")]
+    pub topic: ::core::option::Option<TopicName>,
+    /// The best of them. Absent: there are none.
+    #[prost(message, optional, tag = "2")]
+    pub head: ::core::option::Option<HeadPosition>,
+    /// About how many there are.
+    #[prost(uint32, tag = "3")]
+    pub ready: u32,
+    /// How many of them are offered to the calling node, and for a moment to no other.
+    #[prost(uint32, tag = "4")]
+    pub offered: u32,
+}
+/// A place in the delivery order of a topic.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct HeadPosition {
+    /// Smaller numbers are delivered first.
+    #[prost(sint32, tag = "1")]
+    pub priority: i32,
+    /// Then the smaller rank.
+    #[prost(sint64, tag = "2")]
+    pub rank: i64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaseItemsRequest {
+    /// The topic.
+    #[prost(message, optional, tag = "1")]
+    pub topic: ::core::option::Option<TopicName>,
+    /// At most so many items.
+    #[prost(uint32, tag = "2")]
+    pub max_items: u32,
+    /// At most so many bytes of bodies, but at least one item.
+    #[prost(uint32, tag = "3")]
+    pub max_bytes: u32,
+    /// Only items that come before this one.
+    #[prost(message, optional, tag = "4")]
+    pub before: ::core::option::Option<HeadPosition>,
+    /// Overrides the items' own lease duration, in microseconds.
+    #[prost(uint64, optional, tag = "5")]
+    pub lease: ::core::option::Option<u64>,
+    /// The consumer that asks; may be empty.
+    #[prost(string, tag = "6")]
+    pub consumer: ::prost::alloc::string::String,
+    /// The number of the calling node's stream: this answers what it is offered there.
+    #[prost(uint64, tag = "7")]
+    pub link: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LeaseItemsResponse {
+    /// The items, in delivery order.
+    #[prost(message, repeated, tag = "1")]
+    pub items: ::prost::alloc::vec::Vec<LeasedItem>,
+    /// The items that are left. Absent: that is not known yet.
+    #[prost(message, optional, tag = "2")]
+    pub left: ::core::option::Option<TopicHead>,
+    /// Why nothing was leased.
+    #[prost(message, optional, tag = "3")]
+    pub refusal: ::core::option::Option<Refusal>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListActiveTopicsRequest {
+    /// The tenant.
+    #[prost(string, tag = "1")]
+    pub namespace: ::prost::alloc::string::String,
+    /// At most so many.
+    #[prost(uint32, tag = "2")]
+    pub limit: u32,
+    /// Go on behind this position.
+    #[prost(message, optional, tag = "3")]
+    pub after: ::core::option::Option<ActiveTopic>,
+    /// Only names that begin so; may be empty.
+    #[prost(string, tag = "4")]
+    pub prefix: ::prost::alloc::string::String,
+    /// These topics, in this order, in place of a page.
+    #[prost(string, repeated, tag = "5")]
+    pub named: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListActiveTopicsResponse {
+    /// The topics, most urgent first, or as they were named.
+    #[prost(message, repeated, tag = "1")]
+    pub topics: ::prost::alloc::vec::Vec<ActiveTopic>,
+    /// There are more behind this position.
+    #[prost(message, optional, tag = "2")]
+    pub next: ::core::option::Option<ActiveTopic>,
+    /// Shards whose items are left out.
+    #[prost(uint32, repeated, tag = "3")]
+    pub missing: ::prost::alloc::vec::Vec<u32>,
+    /// Why there is no list.
+    #[prost(message, optional, tag = "4")]
+    pub refusal: ::core::option::Option<Refusal>,
+}
+/// A topic that has something to deliver, or its position.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ActiveTopic {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub topic: ::prost::alloc::string::String,
+    /// Priority of its first item.
+    #[prost(sint32, tag = "2")]
+    pub best_priority: i32,
+    /// When its first item became ready, in microseconds from 1970.
+    #[prost(sint64, tag = "3")]
+    pub oldest_ready_at: i64,
+    /// Items that could be leased now. 0, of a topic that was named: none of it is active.
+    #[prost(uint64, tag = "4")]
+    pub ready: u64,
+    /// Items that are leased.
+    #[prost(uint64, tag = "5")]
+    pub leased: u64,
+    /// Items that wait for their time.
+    #[prost(uint64, tag = "6")]
+    pub scheduled: u64,
+}
+/// An item that was leased. Times are in microseconds from 1970.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LeasedItem {
+    /// The delivery.
+    #[prost(message, optional, tag = "1")]
+    pub delivery: ::core::option::Option<Delivery>,
+    /// Smaller numbers are delivered first.
+    #[prost(sint32, tag = "2")]
+    pub priority: i32,
+    /// Then the smaller rank.
+    #[prost(sint64, tag = "3")]
+    pub rank: i64,
+    /// Its payload.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub payload: ::prost::bytes::Bytes,
+    /// Its metadata.
+    #[prost(bytes = "bytes", tag = "5")]
+    pub metadata: ::prost::bytes::Bytes,
+    /// Its headers.
+    #[prost(message, repeated, tag = "6")]
+    pub headers: ::prost::alloc::vec::Vec<Header>,
+    /// Earlier deliveries that failed.
+    #[prost(uint32, tag = "7")]
+    pub failures: u32,
+    /// When it was enqueued.
+    #[prost(sint64, tag = "8")]
+    pub enqueued_at: i64,
+    /// When the lease ends.
+    #[prost(sint64, tag = "9")]
+    pub lease_ends_at: i64,
+    /// How long the lease lasts from its begin, in microseconds.
+    #[prost(uint64, tag = "10")]
+    pub lease: u64,
+    /// When it expires.
+    #[prost(sint64, optional, tag = "11")]
+    pub expires_at: ::core::option::Option<i64>,
+    /// It is to be delivered at most once: it is to be acked before it is handed out.
+    #[prost(bool, tag = "12")]
+    pub at_most_once: bool,
 }
 /// Load of a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1252,7 +1432,8 @@ pub mod peer_service_client {
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "CopyCatalog"));
             self.inner.server_streaming(req, path, codec).await
         }
-        /// Tells of this node's shards four times a second, for as long as the caller listens.
+        /// Tells of this node's shards four times a second, and of the topics that the caller subscribes to, for as long
+        /// as it listens.
         pub async fn watch_topics(
             &mut self,
             request: impl tonic::IntoStreamingRequest<
@@ -1371,6 +1552,59 @@ pub mod peer_service_client {
             let mut req = request.into_request();
             req.extensions_mut()
                 .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "ExtendLease"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Leases items of a topic in this node's own shards, for a poll that waits at the calling node. Does not wait for
+        /// items.
+        pub async fn lease_items(
+            &mut self,
+            request: impl tonic::IntoRequest<super::LeaseItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::LeaseItemsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/LeaseItems",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("forebay.peer.v1.PeerService", "LeaseItems"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Lists topics of this node's own shards that have something to deliver.
+        pub async fn list_active_topics(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListActiveTopicsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListActiveTopicsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/forebay.peer.v1.PeerService/ListActiveTopics",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("forebay.peer.v1.PeerService", "ListActiveTopics"),
+                );
             self.inner.unary(req, path, codec).await
         }
         /// Asks for a public answer, of this node alone.
@@ -1849,7 +2083,8 @@ pub mod peer_service_server {
             >
             + std::marker::Send
             + 'static;
-        /// Tells of this node's shards four times a second, for as long as the caller listens.
+        /// Tells of this node's shards four times a second, and of the topics that the caller subscribes to, for as long
+        /// as it listens.
         async fn watch_topics(
             &self,
             request: tonic::Request<tonic::Streaming<super::WatchTopicsRequest>>,
@@ -1878,6 +2113,23 @@ pub mod peer_service_server {
             request: tonic::Request<super::ExtendLeaseRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ExtendLeaseResponse>,
+            tonic::Status,
+        >;
+        /// Leases items of a topic in this node's own shards, for a poll that waits at the calling node. Does not wait for
+        /// items.
+        async fn lease_items(
+            &self,
+            request: tonic::Request<super::LeaseItemsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::LeaseItemsResponse>,
+            tonic::Status,
+        >;
+        /// Lists topics of this node's own shards that have something to deliver.
+        async fn list_active_topics(
+            &self,
+            request: tonic::Request<super::ListActiveTopicsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListActiveTopicsResponse>,
             tonic::Status,
         >;
         /// Asks for a public answer, of this node alone.
@@ -2558,6 +2810,97 @@ pub mod peer_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ExtendLeaseSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/LeaseItems" => {
+                    #[allow(non_camel_case_types)]
+                    struct LeaseItemsSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::LeaseItemsRequest>
+                    for LeaseItemsSvc<T> {
+                        type Response = super::LeaseItemsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::LeaseItemsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::lease_items(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = LeaseItemsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/forebay.peer.v1.PeerService/ListActiveTopics" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListActiveTopicsSvc<T: PeerService>(pub Arc<T>);
+                    impl<
+                        T: PeerService,
+                    > tonic::server::UnaryService<super::ListActiveTopicsRequest>
+                    for ListActiveTopicsSvc<T> {
+                        type Response = super::ListActiveTopicsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListActiveTopicsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as PeerService>::list_active_topics(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListActiveTopicsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

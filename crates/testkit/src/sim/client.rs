@@ -342,7 +342,8 @@ async fn read_overview(port: &mut Port<'_>, node: &Node, tenant: usize) {
             2 => "topic-".to_owned(),
             _ => format!("topic-{}", dice.below(port.world.plan.topics as u64)),
         };
-        let call = ActiveTopicsCall { namespace: namespace(tenant), limit, after: None, prefix };
+        let call =
+            ActiveTopicsCall { namespace: namespace(tenant), limit, after: None, prefix, named: Vec::new() };
         return port.active_topics(node, tenant, call).await;
     }
     if let Ok(Some(status)) = tokio::time::timeout(Duration::from_secs(30), node.engine.status()).await {

@@ -26,7 +26,7 @@ const DRAIN_TIMEOUT_CLOCKS: Duration = Duration::from_secs(3 * 3_600);
 pub async fn drain(world: &World, mut dice: Dice) {
     chaos::heal(world);
     if world.plan.kind == Kind::Cluster {
-        if let Some(node) = cluster::settle(world).await {
+        if let Some(node) = cluster::settle(world, dice.fork()).await {
             finish(world, dice, &node).await;
         }
         return;
@@ -184,6 +184,7 @@ async fn tell(node: &Node) -> Result<Counts, String> {
             limit: 1_000,
             after: None,
             prefix: String::new(),
+            named: Vec::new(),
         };
         let page = tokio::time::timeout(Duration::from_secs(30), node.engine.active_topics(call)).await;
         let page =

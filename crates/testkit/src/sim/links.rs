@@ -7,10 +7,17 @@ use std::{
 };
 
 use async_trait::async_trait;
-use forebay_engine::{Engine, EnqueueCall, EnqueueOutcome, ExtendOf, NackOf, Settlement};
-use forebay_front::{Answers, LinkError, Links, Reports, WatchError};
+use forebay_engine::{
+    ActiveTopics, ActiveTopicsCall, Engine, EnqueueCall, EnqueueOutcome, ExtendOf, FetchCall, FetchError,
+    FetchedItems, NackAction, NackOf, NodeWatch, Settlement, Subscription,
+};
+use forebay_front::{Answers, LinkError, Links, PeerReport, Reports, WatchError};
 use forebay_types::{Namespace, Receipt, Refusal, Timestamp};
-use futures_util::{StreamExt as _, stream};
+use futures_util::{
+    StreamExt as _,
+    stream::{self, BoxStream},
+};
+use tokio::time::{Instant, sleep_until};
 
 use super::{cluster::Network, process::Node};
 use crate::fake::{Dice, Life};
@@ -79,6 +86,31 @@ impl SimLinks {
         })
     }
 
+    /// Leases items of the process at this address.
+    pub async fn fetch(&self, owner: &str, call: FetchCall) -> Result<FetchedItems, FetchError> {
+        let lease =
+            |engine: Engine| async move { engine.lease_items(call).await.map(|items| vec![Ok(items)]) };
+        match self.pass(owner, 1, lease).await.map(|mut answers| answers.pop()) {
+            Ok(Some(Ok(fetched))) => Ok(fetched),
+            Ok(Some(Err(refusal))) => Err(FetchError::Refused(refusal)),
+            Ok(None) | Err(_) => Err(FetchError::Failed),
+        }
+    }
+
+    /// Returns deliveries of the process at this address.
+    pub async fn release(&self, owner: &str, namespace: Namespace, receipts: Vec<Receipt>) {
+        let action = NackAction::Release(Duration::ZERO);
+        let nack = |receipt| NackOf { receipt, action, metadata: None, reason: String::new() };
+        let _ = self.nack(owner, namespace, receipts.into_iter().map(nack).collect()).await;
+    }
+
+    /// Takes at-most-once items of the process at this address out of their shards.
+    pub async fn consume(&self, owner: &str, namespace: Namespace, receipts: Vec<Receipt>) -> Vec<bool> {
+        let count = receipts.len();
+        let answers = self.ack(owner, namespace, receipts).await;
+        answers.map_or(vec![false; count], |answers| answers.iter().map(Result::is_ok).collect())
+    }
+
     /// The process that listens at an address.
     fn living(&self, address: &str) -> Option<Node> {
         let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +125,9 @@ impl SimLinks {
     {
         let (there, mut back, mut way) = {
             let dice = &mut *self.dice.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_calm = self.network.as_ref().is_some_and(|(_, network)| network.is_calm());
             let way = match dice.below(100) {
+                _ if is_calm => Way::Good,
                 0..3 => Way::LostThere,
                 3..8 => Way::LostBack,
                 _ => Way::Good,
@@ -145,13 +179,60 @@ impl SimLinks {
     }
 }
 
+/// A stream on which a process tells another one of its shards and topics.
+struct Watching {
+    /// The process that tells.
+    node: Node,
+    /// The topics that the other one follows.
+    watch: NodeWatch,
+    /// Messages of the other one.
+    subscriptions: BoxStream<'static, Vec<Subscription>>,
+    /// How long messages take.
+    dice: Dice,
+    /// When the shards are told of.
+    next_report: Instant,
+}
+
+impl Watching {
+    /// The next message. `None`: the process has ended.
+    async fn next(&mut self) -> Option<PeerReport> {
+        let link = Some(self.watch.link());
+        loop {
+            let span = self.dice.millis((0, 8));
+            let Self { node, watch, subscriptions, next_report, .. } = self;
+            tokio::select! {
+                biased;
+                () = node.process.died() => return None,
+                heads = node.tasks.serve(watch.next()) => {
+                    let heads = heads?;
+                    tokio::time::sleep(span).await;
+                    return Some(PeerReport { link, loads: None, heads });
+                }
+                changes = subscriptions.next() => {
+                    tokio::time::sleep(span).await;
+                    watch.subscribe(changes?);
+                }
+                () = sleep_until(*next_report) => {
+                    *next_report += REPORTS_EVERY;
+                    let loads = Some(node.tasks.serve(node.engine.own_loads()).await?);
+                    return Some(PeerReport { link, loads, heads: Vec::new() });
+                }
+            }
+        }
+    }
+}
+
 #[async_trait]
 impl Links for SimLinks {
     fn own(&self) -> &str {
         &self.own
     }
 
-    async fn watch(&self, node: &str) -> Result<Reports, WatchError> {
+    async fn watch(
+        &self,
+        node: &str,
+        subscriptions: BoxStream<'static, Vec<Subscription>>,
+    ) -> Result<Reports, WatchError> {
         let Some(node) = self.living(node) else { return Err(WatchError::Unreached) };
         let (number, network) = (node.process.number, self.network.clone());
         if (self.is_older)(number) {
@@ -165,22 +246,28 @@ impl Links for SimLinks {
         if !is_open() {
             return Err(WatchError::Unreached);
         }
-        let next = move |node: Node| {
+        let watch = node.engine.watch();
+        let dice = self.dice.lock().unwrap_or_else(PoisonError::into_inner).fork();
+        let next_report = Instant::now();
+        let watching = Watching { node, watch, subscriptions, dice, next_report };
+        let next = move |mut watching: Watching| {
             let is_open = is_open.clone();
             async move {
-                tokio::time::sleep(REPORTS_EVERY).await;
-                let told = async {
-                    tokio::select! {
-                        biased;
-                        () = node.process.died() => None,
-                        told = node.tasks.serve(node.engine.own_loads()) => told,
-                    }
-                };
-                let told = told.await.filter(|_| is_open())?;
-                Some((told, node))
+                let report = watching.next().await.filter(|_| is_open())?;
+                Some((report, watching))
             }
         };
-        Ok(stream::unfold(node, next).boxed())
+        Ok(stream::unfold(watching, next).boxed())
+    }
+
+    async fn active_topics(&self, node: &str, call: ActiveTopicsCall) -> Result<ActiveTopics, LinkError> {
+        let list =
+            |engine: Engine| async move { engine.active_topics(call).await.map(|page| vec![Ok(page)]) };
+        match self.pass(node, 1, list).await?.pop() {
+            Some(Ok(page)) => Ok(page),
+            Some(Err(refusal)) => Err(LinkError::Unreached(refusal.message)),
+            None => Err(LinkError::Lost("it answers nothing".to_owned())),
+        }
     }
 
     async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<EnqueueOutcome> {

@@ -189,7 +189,7 @@ impl Port<'_> {
     /// Reads a page of active topics.
     pub async fn active_topics(&mut self, node: &Node, tenant: usize, call: ActiveTopicsCall) {
         let start = self.begin(node, format_args!("active topics, {} of {:?}", call.limit, call.prefix));
-        let answer = self.call(node, node.engine.active_topics(call.clone())).await;
+        let answer = self.call(node, node.front.active_topics(call.clone())).await;
         self.end(node, tenant, start, What::ActiveTopics { call, answer });
     }
 

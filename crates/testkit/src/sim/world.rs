@@ -10,12 +10,12 @@ use std::{
 
 use async_trait::async_trait;
 use forebay_engine::{
-    Duty, Engine, Intake, KeyQuestion, ListedShard, OwnerAnswer, OwnerQuestion, Peers, Reach, RememberedKey,
-    Setup, TaskName, Tasks as _,
+    Duty, Engine, FetchCall, FetchError, FetchedItems, Intake, KeyQuestion, ListedShard, OwnerAnswer,
+    OwnerQuestion, Peers, Reach, RememberedKey, Setup, TaskName, Tasks as _,
 };
 use forebay_front::{Front, Links, watch_nodes};
 use forebay_store::Shard;
-use forebay_types::{Clock, ClusterId, ItemId, Receipt, ShardId, Timestamp};
+use forebay_types::{Clock, ClusterId, ItemId, Namespace, Receipt, ShardId, Timestamp};
 use futures_util::{Stream, stream::unfold};
 
 use super::{
@@ -164,6 +164,7 @@ impl World {
         let shards = self.listed(&process);
         self.journal.note(format_args!("process {number} starts with shards {configured:?}"));
         let tasks = ProcessTasks::default();
+        let links = self.plan.forwards.then(|| Arc::new(self.links(address.clone(), seed, None)));
         let engine = Engine::start_with(Setup {
             settings: self.plan.settings_of(number),
             address: address.clone(),
@@ -171,12 +172,15 @@ impl World {
             duty: Duty::Own,
             reach: if self.plan.forwards { Reach::All } else { Reach::Own },
             clock: clock.clone() as Arc<dyn Clock>,
-            peers: Arc::new(SimPeers { nodes: self.nodes.clone(), found: self.found_elsewhere.clone() }),
+            peers: Arc::new(SimPeers {
+                nodes: self.nodes.clone(),
+                found: self.found_elsewhere.clone(),
+                links: links.clone(),
+            }),
             tasks: Arc::new(tasks.clone()),
             seed,
         });
-        let links =
-            self.plan.forwards.then(|| Arc::new(self.links(address.clone(), seed, None)) as Arc<dyn Links>);
+        let links = links.map(|links| links as Arc<dyn Links>);
         if let Some(links) = links.clone() {
             let others = others(self.nodes.clone(), address.clone());
             let watching = watch_nodes(engine.clone(), links, Arc::new(tasks.clone()), others);
@@ -320,6 +324,8 @@ struct SimPeers {
     nodes: Arc<Mutex<Vec<Node>>>,
     /// Counts keys that were found.
     found: Arc<AtomicU64>,
+    /// The way on which calls are passed on, in runs with one.
+    links: Option<Arc<SimLinks>>,
 }
 
 impl SimPeers {
@@ -347,6 +353,23 @@ impl Peers for SimPeers {
         };
         tokio::time::sleep(Duration::from_millis(1)).await;
         tokio::time::timeout(ASK_TIMEOUT, answer).await.unwrap_or(OwnerAnswer::Silent)
+    }
+
+    async fn lease_items(&self, address: &str, call: FetchCall) -> Result<FetchedItems, FetchError> {
+        self.links.as_ref().ok_or(FetchError::Failed)?.fetch(address, call).await
+    }
+
+    async fn return_items(&self, address: &str, namespace: Namespace, receipts: Vec<Receipt>) {
+        if let Some(links) = &self.links {
+            links.release(address, namespace, receipts).await;
+        }
+    }
+
+    async fn consume_items(&self, address: &str, namespace: Namespace, receipts: Vec<Receipt>) -> Vec<bool> {
+        match &self.links {
+            Some(links) => links.consume(address, namespace, receipts).await,
+            None => vec![false; receipts.len()],
+        }
     }
 
     async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<RememberedKey>> {

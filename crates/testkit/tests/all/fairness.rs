@@ -110,7 +110,8 @@ impl Tenant {
 
     async fn active(&self) -> bool {
         let namespace = self.name.into();
-        let call = ActiveTopicsCall { namespace, limit: 100, after: None, prefix: String::new() };
+        let call =
+            ActiveTopicsCall { namespace, limit: 100, after: None, prefix: String::new(), named: Vec::new() };
         self.engine.active_topics(call).await.is_ok()
     }
 }

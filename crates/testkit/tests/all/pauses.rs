@@ -79,8 +79,13 @@ impl Bench {
     }
 
     async fn active(&self) -> Vec<String> {
-        let call =
-            ActiveTopicsCall { namespace: NAMESPACE.into(), limit: 100, after: None, prefix: String::new() };
+        let call = ActiveTopicsCall {
+            namespace: NAMESPACE.into(),
+            limit: 100,
+            after: None,
+            prefix: String::new(),
+            named: Vec::new(),
+        };
         let page = self.engine.active_topics(call).await.expect("is answered");
         page.topics.iter().map(|topic| topic.position.topic.to_string()).collect()
     }

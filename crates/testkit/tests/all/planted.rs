@@ -151,6 +151,10 @@ engine! {
         with |plan| (plan.older, plan.keys, plan.topics, plan.shards) = (true, 900, 1, 1);
     a_key_of_all_topics: TopicLeftOutOfKeys in Quiet breaks "IDEMPOTENT-ENQUEUE"
         with |plan| plan.topics = 4;
+    items_fetched_beyond_better_ones: FetchBoundIgnored in Cluster breaks "PRIORITY-ACROSS";
+    items_that_are_offered_to_nobody: NothingOffered in Cluster breaks "WAKE-ACROSS";
+    an_item_delivered_twice_that_may_be_in_its_shard: ConsumedUnsurely in Moves | Cluster
+        breaks "LEASE-BEFORE-DELIVERY";
     a_named_shard_that_is_forgotten: NamedShardForgotten in Moves | Cluster breaks "IDEMPOTENT-ENQUEUE";
     another_call_answered_as_the_first: RequestContentIgnored in Quiet breaks "NO-PHANTOM";
     a_key_that_a_removal_does_not_free: KeyNotFreed in Quiet breaks "IDEMPOTENT-ENQUEUE"

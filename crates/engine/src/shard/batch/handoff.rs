@@ -104,8 +104,8 @@ fn hand_off(
             break;
         }
         stored.handed_off = true;
-        let (position, name) = (part.items.len(), item.topic.clone());
-        part.items.push(ReservedItem { position, topic, name, key, item: item.ready_item() });
+        let name = item.topic.clone();
+        part.items.push(ReservedItem { demand: 0, topic, name, key, item: item.ready_item() });
         candidates.next();
     }
     let leased = part.items.iter().map(|reserved| lease::begin(builder, &part, reserved)).collect();

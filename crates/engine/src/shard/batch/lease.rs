@@ -54,14 +54,14 @@ pub(super) fn begin(
     }
     let attributes = &item.attributes;
     builder.claims.insert(reserved.key.seq);
-    if item.is_at_most_once() {
+    if part.consumes(item) {
         builder.delete(reserved.topic, reserved.key.seq, attributes.expires_at);
         builder.tally(reserved.topic).consumed += 1;
         builder.note(RowKind::Deletion, 1);
         return LeaseOutcome::Consumed;
     }
     builder.note(RowKind::Lease, 1);
-    let lease = part.lease.unwrap_or(attributes.lease());
+    let lease = part.span(item);
     let (delivery, nonce, deadline) = (attributes.deliveries + 1, builder.rng.random(), now.plus(lease));
     builder.batch.leases.push(LeaseEntry {
         seq: reserved.key.seq,

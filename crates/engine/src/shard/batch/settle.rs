@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use forebay_store::{DeadLetter, DueKey, LeaseEntry, Requeue, Sweep, Tally};
 use forebay_types::{
-    DeathCause, Ending, Failure, FailureCause, ItemAttributes, ItemId, Key, Receipt, Seq, State, Timestamp,
-    after_failure, after_rejection, after_release,
+    DeathCause, DeliveryPolicy, Ending, Failure, FailureCause, ItemAttributes, ItemId, Key, Receipt, Seq,
+    State, Timestamp, after_failure, after_rejection, after_release,
 };
 use rustc_hash::FxHashSet;
 
@@ -87,7 +87,7 @@ fn need_of(builder: &BatchBuilder<'_>, request: &SettleRequest) -> Need {
     };
     match request.kind {
         SettleKind::Ack | SettleKind::Purge | SettleKind::Cancel => Need::Nothing,
-        SettleKind::Extend { .. } | SettleKind::Reset => Need::Rows,
+        SettleKind::Extend { .. } | SettleKind::Reset | SettleKind::FetchTimeout => Need::Rows,
         SettleKind::Nack { action: NackAction::Release(_), .. } => Need::Rows,
         SettleKind::Nack { action: NackAction::DeadLetter, .. } => Need::Items,
         SettleKind::Nack { action: NackAction::Fail(delay), .. } => {
@@ -129,7 +129,10 @@ pub(super) fn add_timeouts(builder: &mut BatchBuilder<'_>, most: usize) {
                 delivery: lease.delivery(),
                 nonce: lease.nonce,
             },
-            kind: SettleKind::LeaseTimeout,
+            kind: match lease.attributes.policy {
+                DeliveryPolicy::AtLeastOnce => SettleKind::LeaseTimeout,
+                DeliveryPolicy::AtMostOnce => SettleKind::FetchTimeout,
+            },
             slot: None,
         })
         .collect();
@@ -172,7 +175,9 @@ pub(super) fn add(builder: &mut BatchBuilder<'_>, request: SettleRequest) {
             builder.batch.cancels.push(lease.seq);
             take_out(builder, &lease)
         }
-        SettleKind::Reset => nack(builder, &lease, NackAction::Release(Duration::ZERO), None, ""),
+        SettleKind::Reset | SettleKind::FetchTimeout => {
+            nack(builder, &lease, NackAction::Release(Duration::ZERO), None, "")
+        }
     };
     builder.spend(row_kind(&effect), 1);
     tally(builder.tally(lease.topic), &request.kind, &effect);

@@ -160,7 +160,7 @@ impl OwnedShard {
             PlannedAction::Settle(settle) if settle.request.slot.is_none() => {
                 self.log_left_alone(settle.lease.seq, why);
                 // The request of a caller that waits no more has no say in when the lease ends.
-                if matches!(settle.request.kind, SettleKind::LeaseTimeout) {
+                if matches!(settle.request.kind, SettleKind::LeaseTimeout | SettleKind::FetchTimeout) {
                     let deadline = settle.lease.deadline.plus(PARKED_LEASE);
                     self.contents.leases.postpone(settle.lease.seq, deadline);
                 }

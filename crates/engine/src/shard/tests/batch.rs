@@ -20,7 +20,7 @@ fn words(shard: &OwnedShard) -> Vec<&'static str> {
         PlannedAction::Change(_) => "change",
         PlannedAction::Settle(settle) => match settle.request.kind {
             SettleKind::Ack => "ack",
-            SettleKind::LeaseTimeout => "timeout",
+            SettleKind::LeaseTimeout | SettleKind::FetchTimeout => "timeout",
             SettleKind::Purge | SettleKind::Reset | SettleKind::Cancel => "operation",
             SettleKind::Nack { .. } | SettleKind::Extend { .. } => "settle",
         },

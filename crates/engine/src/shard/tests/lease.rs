@@ -46,6 +46,20 @@ fn an_item_delivered_at_most_once_leaves_the_shard() {
 }
 
 #[test]
+fn an_at_most_once_item_is_leased_for_another_node_and_its_end_is_no_failure() {
+    let mut shard = shard();
+    let key = store(&mut shard, 0, vec![item_once()])[0];
+    let taken = reserve(&mut shard, T, 1);
+    shard.lease(ShardLease { is_fetch: true, lease: Some(Duration::from_secs(60)), ..share(1, taken) }, 0);
+    let (batch, _) = run(&mut shard, 0);
+    assert_eq!((batch.deletes.len(), batch.leases[0].deadline), (0, time(5_000)));
+    let (batch, _) = run(&mut shard, 5_001);
+    let back = &batch.requeues[0];
+    assert_eq!((back.seq, back.failures, back.rank), (key.seq, 0, key.rank));
+    assert_eq!(head(&shard).unwrap().0, key, "it has kept its place");
+}
+
+#[test]
 fn an_at_most_once_item_that_nobody_received_is_inserted_again() {
     let mut shard = shard();
     let attributes = ItemAttributes { expires_at: Some(time(9_000)), ..item_once().attributes };

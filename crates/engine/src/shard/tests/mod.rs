@@ -271,16 +271,23 @@ pub(super) fn keys(committed: &CommittedBatch) -> Vec<Key> {
 /// Reserves the best items of a topic.
 pub(super) fn reserve(shard: &mut OwnedShard, topic: TopicId, count: usize) -> Vec<ReservedItem> {
     let mut items = Vec::new();
-    for position in 0..count {
+    for _ in 0..count {
         let (key, item) = shard.reserve(topic).unwrap();
-        items.push(ReservedItem { position, topic, name: "t".into(), key, item });
+        items.push(ReservedItem { demand: 0, topic, name: "t".into(), key, item });
     }
     items
 }
 
 /// The lease of a poll.
 pub(super) fn share(poll: u64, items: Vec<ReservedItem>) -> ShardLease {
-    ShardLease { poll, namespace: "ns".into(), lease: None, consumer: "consumer".into(), items }
+    ShardLease {
+        poll,
+        namespace: "ns".into(),
+        lease: None,
+        consumer: "consumer".into(),
+        is_fetch: false,
+        items,
+    }
 }
 
 /// The best items wait for a lease.

@@ -30,6 +30,10 @@ pub(crate) use self::{
 /// Bytes of an item on its way to a lease, beside its body.
 pub(super) const LEASE_BYTES: usize = 192;
 
+/// How long an at-most-once item is leased for another node, which takes it out of the shard before it hands
+/// it out.
+const AT_MOST_ONCE_LEASE: Duration = Duration::from_secs(5);
+
 /// Why no more work of a tenant may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Full {
@@ -196,14 +200,29 @@ pub(crate) struct ShardLease {
     pub lease: Option<Duration>,
     /// The consumer that asks; may be empty.
     pub consumer: String,
+    /// They are for another node: at-most-once items are leased until that takes them out of the shard.
+    pub is_fetch: bool,
     /// The items.
     pub items: Vec<ReservedItem>,
 }
 
 impl ShardLease {
-    /// Some of its items are delivered at most once.
+    /// An item leaves the shard with its delivery.
+    pub fn consumes(&self, item: &ReadyItem) -> bool {
+        item.is_at_most_once() && !self.is_fetch
+    }
+
+    /// Some of its items leave the shard with their delivery.
     pub fn has_at_most_once(&self) -> bool {
-        self.items.iter().any(|reserved| reserved.item.is_at_most_once())
+        self.items.iter().any(|reserved| self.consumes(&reserved.item))
+    }
+
+    /// How long the lease of an item lasts.
+    pub fn span(&self, item: &ReadyItem) -> Duration {
+        match item.is_at_most_once() {
+            true => AT_MOST_ONCE_LEASE,
+            false => self.lease.unwrap_or(item.attributes.lease()),
+        }
     }
 }
 
@@ -221,8 +240,8 @@ impl Work for ShardLease {
 /// An item that was taken out of its window for a delivery.
 #[derive(Debug, Clone)]
 pub(crate) struct ReservedItem {
-    /// Its position in the poll's answer.
-    pub position: usize,
+    /// The position of its demand in the poll.
+    pub demand: usize,
     /// Its topic's number in this shard.
     pub topic: TopicId,
     /// Its topic.

@@ -34,6 +34,7 @@ impl Work for SettleRequest {
             SettleKind::Ack
             | SettleKind::Extend { .. }
             | SettleKind::LeaseTimeout
+            | SettleKind::FetchTimeout
             | SettleKind::Purge
             | SettleKind::Reset
             | SettleKind::Cancel => 0,
@@ -63,6 +64,8 @@ pub(crate) enum SettleKind {
     },
     /// The lease ended without an ack.
     LeaseTimeout,
+    /// The lease of an at-most-once item ended, and nobody has had the item.
+    FetchTimeout,
     /// An operation removes the item.
     Purge,
     /// An operation releases the lease.
@@ -90,16 +93,18 @@ impl SettleKind {
             Self::Nack { action: NackAction::Fail(_) | NackAction::DeadLetter, .. } | Self::LeaseTimeout => {
                 Some(DeliveryEnd::Failed)
             }
-            Self::Nack { action: NackAction::Release(_), .. } | Self::Purge | Self::Cancel | Self::Reset => {
-                Some(DeliveryEnd::Returned)
-            }
+            Self::Nack { action: NackAction::Release(_), .. }
+            | Self::FetchTimeout
+            | Self::Purge
+            | Self::Cancel
+            | Self::Reset => Some(DeliveryEnd::Returned),
             Self::Extend { .. } => None,
         }
     }
 
     /// Whether the timer or operation that wants it finds it again by itself: nobody has to remember it.
     pub const fn is_found_again(&self) -> bool {
-        matches!(self, Self::LeaseTimeout) || self.is_of_operation()
+        matches!(self, Self::LeaseTimeout | Self::FetchTimeout) || self.is_of_operation()
     }
 
     /// An operation wants it, or a change of the item.

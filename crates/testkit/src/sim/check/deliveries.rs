@@ -195,10 +195,15 @@ fn at_most_once(record: &RunRecord, item: &Item, found: &mut Vec<Finding>) {
         let over = over.map(|call| call.end.at).max().unwrap_or(phase.done.at);
         let expired = phase.expires_at.is_some_and(|end| end <= over) || !record.exact_time;
         let back = item.phases.get(at + 1).is_some();
-        let taken = phase.changes.iter().find_map(|change| match change {
-            Change::Deleted(row) => Some(row.attributes.deliveries + 1),
+        // Another node leases it first, and takes it out before it hands it out.
+        let fetched = at.checked_sub(1).and_then(|before| item.phases[before].lease.as_ref());
+        let taken = phase.changes.iter().find_map(|change| match (change, fetched) {
+            (Change::Deleted(_), Some(lease)) => Some(lease.delivery()),
+            (Change::Deleted(row), None) => Some(row.attributes.deliveries + 1),
             _ => None,
         });
+        // Nobody may have it if that node does not hear that it is out, or its caller is gone.
+        let unheard = fetched.is_some() && !record.strict;
         let handed =
             all(record).any(|(_, delivered)| delivered.id == item.id && Some(delivered.attempt) == taken);
         // The item may be lost with a process that died or lost the shard.
@@ -212,7 +217,7 @@ fn at_most_once(record: &RunRecord, item: &Item, found: &mut Vec<Finding>) {
         if handed && back {
             found.push(("LEASE-EXCLUSIVE", format!("{} was delivered and returned", item.id)));
         }
-        if !(expired || back || handed || died || lost) {
+        if !(expired || back || handed || died || lost || unheard) {
             found.push(("NO-LOST-ENQUEUE", format!("{} was removed and delivered to nobody", item.id)));
         }
     }

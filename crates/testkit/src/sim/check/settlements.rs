@@ -7,7 +7,7 @@ use std::{
 };
 
 use forebay_engine::NackAction;
-use forebay_types::{DeathCause, Fate, ItemId, Receipt, Refusal, Timestamp};
+use forebay_types::{DeathCause, DeliveryPolicy, Fate, ItemId, Receipt, Refusal, Timestamp};
 
 use super::{
     deliveries,
@@ -215,6 +215,8 @@ fn reason(
     let ran_out = passed(deadline(item, lease, phase));
     for change in &phase.changes {
         match change {
+            // Another node took it out before it handed it out: `deliveries.rs` checks that.
+            Change::Deleted(_) if item.policy == DeliveryPolicy::AtMostOnce => {}
             Change::Deleted(_) if !requested(&|nack| nack.is_none()) && !expired => {
                 found.push(("NO-LOST-ENQUEUE", format!("{name} was removed without an ack")));
             }

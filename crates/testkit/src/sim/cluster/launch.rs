@@ -5,7 +5,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use forebay_engine::{Duty, Engine, Reach, Setup, TaskName, Tasks};
 use forebay_front::{Front, Links, watch_nodes};
 use forebay_membership::{
-    ClusterState, EngineShards, JoinError, Membership, begin as read_catalog, living_nodes,
+    ClusterState, EngineShards, JoinError, Membership, OpenShards, begin as read_catalog, living_nodes,
 };
 use forebay_store::{Catalog, CatalogImage, CatalogNode, NodeReport, Shard, Tokens};
 use forebay_types::{Clock, ClusterId, Incarnation, NodeName, ShardId};
@@ -78,17 +78,19 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
     let dice = &mut Dice::new(seed);
     let address = address(&world, number, &name, dice);
     let offset = chaos::first_offset(&world, dice);
-    let clock: Arc<SimClock> = Arc::new(SimClock::new(world.journal.clone(), offset));
+    let clock = Arc::new(SimClock::new(world.journal.clone(), offset));
     let opener = Arc::new(SimShards { process: process.clone(), dbs: world.dbs.clone() });
     let listed = begun.shards().to_vec();
-    let opened = listed.iter().map(|row| {
-        let shard = forebay_membership::OpenShards::open(&*opener, row).expect("every shard has a database");
-        (row.id, shard)
-    });
-    let opened: Vec<(ShardId, Arc<dyn Shard>)> = opened.collect();
+    let open = |row: &_| OpenShards::open(&*opener, row).expect("every shard has a database");
+    let opened: Vec<(ShardId, Arc<dyn Shard>)> = listed.iter().map(|row| (row.id, open(row))).collect();
     let followed = EngineShards::begin(listed.clone(), opener, opened);
-    let way =
-        Arc::new(ClusterWay { process: number, nodes: world.all_nodes(), network: cluster.network.clone() });
+    let links = Arc::new(world.links(address.clone(), seed, Some((number, cluster.network.clone()))));
+    let way = Arc::new(ClusterWay {
+        process: number,
+        nodes: world.all_nodes(),
+        network: cluster.network.clone(),
+        links: links.clone(),
+    });
     let engine = Engine::start_with(Setup {
         settings: world.plan.settings_of(number),
         address: address.clone(),
@@ -100,10 +102,8 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
         tasks: Arc::new(tasks.clone()),
         seed,
     });
-    let links = world.links(address.clone(), seed, Some((number, cluster.network.clone())));
-    let state = watch::Sender::default();
-    let front = front(&engine, Arc::new(links), &tasks, state.subscribe());
-    let changed = Arc::new(Notify::new());
+    let (state, changed) = (watch::Sender::default(), Arc::new(Notify::new()));
+    let front = front(&engine, links, &tasks, state.subscribe());
     let member = MemberOf { name: name.clone(), changed: changed.clone(), part: Arc::default() };
     let node = Node {
         process,
@@ -129,7 +129,7 @@ async fn start(world: Arc<World>, number: usize, name: NodeName, seed: u64, task
         followed,
     };
     let is_away = begun.tokens.is_some();
-    world.cluster().coverage().starts_without_catalog += u64::from(is_away);
+    cluster.coverage().starts_without_catalog += u64::from(is_away);
     match membership.start(begun.copy, is_away).await {
         Ok(task) => {
             member.joined(task);

@@ -4,6 +4,7 @@
 //! the shards of a node that fails are served again, `settle.rs` whether the cluster is even once all is
 //! well. What the catalog and the shards have logged is checked after the run (`check/moves.rs`).
 
+mod anywhere;
 mod catalog;
 mod during;
 mod even;

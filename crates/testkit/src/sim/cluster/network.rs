@@ -33,12 +33,14 @@ struct State {
     lost: u32,
     /// Ways that are cut: from one process to another.
     cuts: BTreeSet<(usize, usize)>,
+    /// Nothing gets lost any more.
+    is_calm: bool,
 }
 
 impl Network {
     /// A healthy one.
     pub fn new(dice: Dice) -> Self {
-        Self(Mutex::new(State { dice, lost: 0, cuts: BTreeSet::new() }))
+        Self(Mutex::new(State { dice, lost: 0, cuts: BTreeSet::new(), is_calm: false }))
     }
 
     /// Decides the fate of the next message.
@@ -71,6 +73,16 @@ impl Network {
     /// Loses so many messages, and doubles as many, per mille.
     pub fn lose(&self, per_mille: u32) {
         self.lock().lost = per_mille;
+    }
+
+    /// Nothing gets lost any more, not even as a rule.
+    pub fn calm(&self) {
+        self.lock().is_calm = true;
+    }
+
+    /// Whether nothing gets lost any more.
+    pub fn is_calm(&self) -> bool {
+        self.lock().is_calm
     }
 
     /// All ways are open, and nothing gets lost.

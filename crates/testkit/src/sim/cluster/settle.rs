@@ -6,12 +6,13 @@ use forebay_types::ShardId;
 use tokio::time::Instant;
 
 use super::{
+    anywhere,
     even::{eligible, homes, uneven},
     faults, operator,
     state::MemberOf,
 };
 use crate::{
-    fake::Db,
+    fake::{Db, Dice},
     sim::{chaos, process::Node, world::World},
 };
 
@@ -27,7 +28,7 @@ const FELT_FOR: Duration = Duration::from_secs(3);
 const STAYS_FOR: Duration = Duration::from_secs(40);
 
 /// Waits until the cluster is even. Then all nodes leave but one, which is returned.
-pub async fn settle(world: &World) -> Option<Node> {
+pub async fn settle(world: &World, dice: Dice) -> Option<Node> {
     faults::heal(world);
     let healed = Instant::now();
     operator::list_all(world).await;
@@ -55,6 +56,7 @@ pub async fn settle(world: &World) -> Option<Node> {
         world.blame("BALANCE", format!("it was even and is not: {uneven}"));
     }
     world.cluster().coverage().settled += 1;
+    anywhere::check(world, &world.alive(), dice).await;
     let mut members = world.alive();
     let last = members.pop()?;
     operator::undrain(world, &last).await;

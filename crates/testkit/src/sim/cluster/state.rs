@@ -171,6 +171,8 @@ pub struct ClusterCoverage {
     pub failovers: u64,
     /// Runs that became even in the end.
     pub settled: u64,
+    /// Polls that waited while another node stored an item.
+    pub wakes_across: u64,
 }
 
 impl ClusterCoverage {
@@ -198,6 +200,7 @@ impl ClusterCoverage {
         self.moves_checked += other.moves_checked;
         self.failovers += other.failovers;
         self.settled += other.settled;
+        self.wakes_across += other.wakes_across;
     }
 
     /// The situations that `runs` runs must meet so often, and these did not.
@@ -224,6 +227,7 @@ impl ClusterCoverage {
             ("such a move while all was well", self.moves_checked, 40),
             ("a failover", self.failovers, 100),
             ("a run that became even", self.settled, 95),
+            ("a poll that waited while another node stored an item", self.wakes_across, 100),
         ];
         let missing = all.into_iter().filter(|(_, count, of_100)| *count * 100 < of_100 * runs);
         missing.map(|(name, count, of_100)| format!("{name}: {count}, of {of_100} in 100 runs")).collect()

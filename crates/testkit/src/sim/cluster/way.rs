@@ -7,12 +7,17 @@ use std::{
 };
 
 use async_trait::async_trait;
-use forebay_engine::{KeyQuestion, OwnerAnswer, OwnerQuestion, Peers, RememberedKey};
+use forebay_engine::{
+    FetchCall, FetchError, FetchedItems, KeyQuestion, OwnerAnswer, OwnerQuestion, Peers, RememberedKey,
+};
 use forebay_membership::{ClusterLinks, is_ready_for};
-use forebay_types::ShardId;
+use forebay_types::{Namespace, Receipt, ShardId};
 
 use super::network::Network;
-use crate::{fake::Life, sim::process::Node};
+use crate::{
+    fake::Life,
+    sim::{links::SimLinks, process::Node},
+};
 
 /// How long a question may take.
 const ASK_TIMEOUT: Duration = Duration::from_millis(500);
@@ -27,6 +32,8 @@ pub struct ClusterWay {
     pub nodes: Arc<Mutex<Vec<Node>>>,
     /// The network on the way.
     pub network: Arc<Network>,
+    /// The way on which calls are passed on.
+    pub links: Arc<SimLinks>,
 }
 
 impl ClusterWay {
@@ -105,6 +112,18 @@ impl ClusterLinks for ClusterWay {
 
 #[async_trait]
 impl Peers for ClusterWay {
+    async fn lease_items(&self, address: &str, call: FetchCall) -> Result<FetchedItems, FetchError> {
+        self.links.fetch(address, call).await
+    }
+
+    async fn return_items(&self, address: &str, namespace: Namespace, receipts: Vec<Receipt>) {
+        self.links.release(address, namespace, receipts).await;
+    }
+
+    async fn consume_items(&self, address: &str, namespace: Namespace, receipts: Vec<Receipt>) -> Vec<bool> {
+        self.links.consume(address, namespace, receipts).await
+    }
+
     async fn ask(&self, address: &str, question: OwnerQuestion) -> OwnerAnswer {
         let ask = |node: Node| async move { node.engine.owns(question).await };
         self.question(address, ASK_TIMEOUT, ask).await.unwrap_or(OwnerAnswer::Silent)

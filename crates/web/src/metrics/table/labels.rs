@@ -25,6 +25,9 @@ pub const LIMITS: Values = Fixed(&[
     "node.http_connections",
     "health checks and reflection",
     "calls to another node",
+    "fetched bytes",
+    "followed topics",
+    "subscriptions",
     "audit",
 ]);
 /// Where an item may be.
@@ -75,6 +78,8 @@ pub(crate) const HANDSHAKES: Values = Fixed(&[
 ]);
 /// The calls that are passed on to the owner of a shard.
 pub(crate) const FORWARDED: Values = Fixed(&["enqueue", "ack", "nack", "extend_lease"]);
+/// Outcomes of fetches from other nodes.
+pub(crate) const FETCH_OUTCOMES: Values = Fixed(&["items", "empty", "refused", "late", "failed"]);
 /// Outcomes of a call that is passed on.
 pub(crate) const FORWARD_OUTCOMES: Values = Fixed(&["answered", "refused", "unreached", "lost"]);
 /// Why a connection is closed.

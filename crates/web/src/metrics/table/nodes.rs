@@ -1,8 +1,8 @@
 //! Metrics of a node: calls, its cluster, connections, access, memory and the process.
 
 use super::labels::{
-    BUDGETS, CLIENT_PORTS, CLOSED, CREDENTIALS, FORWARD_OUTCOMES, FORWARDED, GRANTED, HANDSHAKES, LIMITS,
-    NAMESPACES, NODE_STATES, PEERS, PORTS, PROTOCOLS, SERVICES, SPANS_DROPPED,
+    BUDGETS, CLIENT_PORTS, CLOSED, CREDENTIALS, FETCH_OUTCOMES, FORWARD_OUTCOMES, FORWARDED, GRANTED,
+    HANDSHAKES, LIMITS, NAMESPACES, NODE_STATES, PEERS, PORTS, PROTOCOLS, SERVICES, SPANS_DROPPED,
 };
 use crate::metrics::metric::{
     Kind, Metric,
@@ -73,6 +73,26 @@ pub const NODES: &[Metric] = &[
         "Calls passed on to the owner of a shard: answered, refused for lack of room on the way (refused), \
          not taken because the node can't be reached (unreached), or without an answer, so that their \
          outcome is unknown (lost)",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_fetches_total",
+        &[("outcome", FETCH_OUTCOMES)],
+        "Times items were asked for at another node: it gave some (items) or none (empty), refused, did not \
+         answer within 250 ms (late), or not at all (failed)",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_fetched_items_total",
+        &[],
+        "Items of other nodes' shards that were fetched for polls of this node",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_at_most_once_lost_total",
+        &[],
+        "At-most-once items of other nodes' shards that nobody received: whether they were out of their \
+         shards was not certain, or the caller was gone",
     ),
     metric(Kind::Gauge, "forebay_connections", &[("port", PORTS)], "Open connections"),
     metric(

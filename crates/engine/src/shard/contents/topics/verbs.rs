@@ -17,6 +17,12 @@ impl OwnedShard {
         Some(TopicTotals::of(counts, self.contents.leases.of_topic(id)))
     }
 
+    /// How many items of a topic are ready, and not on their way to a lease.
+    pub fn ready_items(&self, id: TopicId) -> u64 {
+        let reserved = self.contents.topics.get(id).map_or(0, |topic| u64::from(topic.reserved));
+        self.totals(id).map_or(0, |totals| totals.ready.saturating_sub(reserved))
+    }
+
     /// The flow of a topic.
     pub fn flow(&self, id: TopicId, at: Monotonic) -> Option<TopicFlow> {
         let topic = self.contents.topics.get(id)?;

@@ -1,0 +1,52 @@
+//! News of topics between nodes: which items are ready, and how many are wanted.
+
+use forebay_types::TopicName;
+use tokio::sync::mpsc;
+
+/// The place of an item in the delivery order, as nodes tell it to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HeadPosition {
+    /// Smaller numbers are delivered first.
+    pub priority: i32,
+    /// Then the smaller rank.
+    pub rank: i64,
+}
+
+/// The ready items of a topic in the shards of one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadyState {
+    /// The best of them. `None`: there are none.
+    pub head: Option<HeadPosition>,
+    /// About how many there are.
+    pub ready: u32,
+}
+
+/// News of a topic, for another node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicHead {
+    /// The topic.
+    pub name: TopicName,
+    /// Its ready items.
+    pub state: ReadyState,
+    /// How many of them are offered to that node, and for a moment to no other.
+    pub offered: u32,
+}
+
+/// A node's wish to be told of a topic by another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// The topic.
+    pub name: TopicName,
+    /// Items that polls wait for at that node: so many may be offered to it. `None`: it is not interested any
+    /// more.
+    pub wanted: Option<u32>,
+}
+
+/// The way by which a node subscribes to topics of another one.
+#[derive(Debug, Clone)]
+pub struct PeerLink {
+    /// The number that the other node gave to it.
+    pub number: u64,
+    /// Receives what changes.
+    pub subscriptions: mpsc::Sender<Vec<Subscription>>,
+}

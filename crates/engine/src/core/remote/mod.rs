@@ -1,0 +1,280 @@
+//! The topics of other nodes, as these tell of them: what the polls of this node may have from there. All of
+//! it may be late. A lease is made by the owner alone.
+
+mod node;
+mod topic;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    sync::Arc,
+    time::Duration,
+};
+
+use forebay_types::{Monotonic, Namespace, TopicName};
+
+pub(crate) use self::topic::Source;
+use self::{node::RemoteNode, topic::RemoteTopic};
+use crate::{
+    api::{PeerLink, ReadyState, Subscription, TopicHead},
+    index::NodeIndex,
+    messages::tenant_budget::{Charge, TenantBudget},
+};
+
+/// How long the first poll of a topic waits for what other nodes say of it.
+const FIRST_HEADS_TIMEOUT: Duration = Duration::from_millis(50);
+/// A topic for which nobody polls is followed for so long.
+const UNUSED_AFTER: Duration = Duration::from_secs(10);
+/// Bytes of topics that are followed, in all; a tenant may have a quarter.
+const TOPICS_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a topic that is followed, beside its name.
+const TOPIC_BYTES: usize = 512;
+/// Topics that are visited in one turn, once a node is linked, or because nobody may poll them any more.
+const VISITED_PER_TURN: usize = 512;
+
+/// The topics of other nodes.
+#[derive(Debug)]
+pub(crate) struct RemoteTopics {
+    /// The nodes whose items can be had.
+    nodes: BTreeMap<NodeIndex, RemoteNode>,
+    /// Their indexes, by address.
+    by_address: BTreeMap<String, NodeIndex>,
+    /// Topics that somebody has polled lately.
+    topics: BTreeMap<TopicName, RemoteTopic>,
+    /// When each of them is looked at: whether anybody polls it still.
+    looks: BTreeSet<(Monotonic, TopicName)>,
+    /// Topics of which nodes may have to be told something.
+    changed: BTreeSet<TopicName>,
+    /// Nodes for which all topics are visited, and up to which one they were.
+    walks: BTreeMap<NodeIndex, Option<TopicName>>,
+    /// Bytes of the topics.
+    bytes: Arc<TenantBudget>,
+    /// Numbers the nodes.
+    next: usize,
+}
+
+impl Default for RemoteTopics {
+    fn default() -> Self {
+        Self {
+            nodes: BTreeMap::new(),
+            by_address: BTreeMap::new(),
+            topics: BTreeMap::new(),
+            looks: BTreeSet::new(),
+            changed: BTreeSet::new(),
+            walks: BTreeMap::new(),
+            bytes: TenantBudget::new(TOPICS_BYTES_MAX),
+            next: 0,
+        }
+    }
+}
+
+impl RemoteTopics {
+    /// Items of another node can be had.
+    pub fn has_nodes(&self) -> bool {
+        !self.nodes.is_empty()
+    }
+
+    /// Where these nodes answer.
+    pub fn addresses(&self) -> Vec<String> {
+        self.by_address.keys().cloned().collect()
+    }
+
+    /// How many topics are followed.
+    pub fn len(&self) -> usize {
+        self.topics.len()
+    }
+
+    /// Items of a node's shards can be had over a link from now on.
+    pub fn link(&mut self, address: String, link: PeerLink) {
+        self.unlink(&address);
+        self.next += 1;
+        let index = NodeIndex(self.next);
+        self.by_address.insert(address.clone(), index);
+        self.nodes.insert(index, RemoteNode::new(address, link));
+        self.walks.insert(index, None);
+    }
+
+    /// The link to a node has ended. What it told is gone with it.
+    pub fn unlink(&mut self, address: &str) {
+        if let Some(index) = self.by_address.remove(address) {
+            self.nodes.remove(&index);
+            self.walks.remove(&index);
+        }
+    }
+
+    /// Only these nodes live.
+    pub fn retain(&mut self, living: &[String]) {
+        let gone = self.by_address.keys().filter(|address| !living.contains(address));
+        let gone: Vec<String> = gone.cloned().collect();
+        gone.iter().for_each(|address| self.unlink(address));
+    }
+
+    /// A node whose items can be had.
+    pub fn node_mut(&mut self, index: NodeIndex) -> Option<&mut RemoteNode> {
+        self.nodes.get_mut(&index)
+    }
+
+    /// A client polls a topic: other nodes are asked to tell of it, if there is room for it.
+    pub fn ask(&mut self, name: &TopicName, at: Monotonic) {
+        if self.nodes.is_empty() {
+            return;
+        }
+        if let Some(topic) = self.topics.get_mut(name) {
+            topic.asked_at = at;
+            return;
+        }
+        let bytes = name.namespace.len() + name.topic.len() + TOPIC_BYTES;
+        let Ok(charge) = self.bytes.take(&name.namespace, bytes) else {
+            metrics::counter!("forebay_limit_refusals_total", "limit" => "followed topics").increment(1);
+            return;
+        };
+        let mut topic = RemoteTopic::new(at, charge);
+        self.nodes.keys().for_each(|node| topic.add(*node));
+        self.topics.insert(name.clone(), topic);
+        self.looks.insert((at.plus(UNUSED_AFTER), name.clone()));
+        self.changed.insert(name.clone());
+    }
+
+    /// Until when what nodes say of a topic is to be waited for. `None`: all that is to be known is.
+    pub fn unknown_until(&self, name: &TopicName, at: Monotonic) -> Option<Monotonic> {
+        let topic = self.topics.get(name)?;
+        let until = topic.begun_at.plus(FIRST_HEADS_TIMEOUT);
+        let unknown = |source: &Source| source.state.is_none() && self.nodes.contains_key(&source.node);
+        (at < until && topic.sources.iter().any(unknown)).then_some(until)
+    }
+
+    /// The sources of a topic that can be asked for items now. `later`: when one can that has some.
+    pub fn sources(&self, name: &TopicName, at: Monotonic, later: &mut Option<Monotonic>) -> Vec<Source> {
+        let Some(topic) = self.topics.get(name) else { return Vec::new() };
+        let mut found = Vec::new();
+        for source in topic.sources.iter().filter(|source| source.has_items()) {
+            let Some(node) = self.nodes.get(&source.node) else { continue };
+            match node.suspended_until.into_iter().chain(source.suspended_until).max() {
+                Some(until) if at < until => *later = Some(later.map_or(until, |later| later.min(until))),
+                _ => found.push(*source),
+            }
+        }
+        found
+    }
+
+    /// Items of a source are about to be asked for.
+    pub fn take_off(&mut self, name: &TopicName, node: NodeIndex, items: u32) {
+        if let Some(source) = self.source_mut(name, node) {
+            source.take_off(items);
+        }
+    }
+
+    /// A node tells of a topic. Returns whether polls of the topic have to look.
+    pub fn take_in(&mut self, address: &str, head: &TopicHead) -> bool {
+        let Some(index) = self.by_address.get(address).copied() else { return false };
+        let Some(source) = self.source_mut(&head.name, index) else { return false };
+        source.take_in(head);
+        if head.offered > 0 {
+            self.changed.insert(head.name.clone());
+        }
+        true
+    }
+
+    /// Items of a source were asked for, and this is what it says.
+    pub fn fetched(&mut self, name: &TopicName, node: NodeIndex, left: Option<ReadyState>) {
+        if let Some(state) = left
+            && let Some(source) = self.source_mut(name, node)
+        {
+            source.state = Some(state);
+        }
+    }
+
+    /// A source gives nothing of a topic until then.
+    pub fn suspend(&mut self, name: &TopicName, node: NodeIndex, until: Monotonic) {
+        if let Some(source) = self.source_mut(name, node) {
+            source.suspend(until);
+        }
+    }
+
+    fn source_mut(&mut self, name: &TopicName, node: NodeIndex) -> Option<&mut Source> {
+        self.topics.get_mut(name)?.sources.iter_mut().find(|source| source.node == node)
+    }
+
+    /// The polls of a topic that wait may be others than before.
+    pub fn mark_changed(&mut self, name: &TopicName) {
+        if self.topics.contains_key(name) {
+            self.changed.insert(name.clone());
+        }
+    }
+
+    /// Takes the topics of which nodes may have to be told something.
+    pub fn take_changed(&mut self) -> BTreeSet<TopicName> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Polls want this number of items of a topic: nodes that have to know are told. Returns whether one was
+    /// told of none for now, since it offered some that nobody asks for.
+    pub fn want(&mut self, name: &TopicName, wanted: u32) -> bool {
+        let Some(topic) = self.topics.get_mut(name) else { return false };
+        let mut declined = false;
+        topic.sources.retain(|source| self.nodes.contains_key(&source.node));
+        for source in &mut topic.sources {
+            if let Some(told) = source.next_told(wanted)
+                && let Some(node) = self.nodes.get_mut(&source.node)
+            {
+                declined |= told < wanted;
+                node.tell(Subscription { name: name.clone(), wanted: Some(told) });
+            }
+        }
+        declined
+    }
+
+    /// Visits topics: for nodes that were linked, and those that nobody polls any more. `waits`: whether a
+    /// poll waits for it.
+    pub fn visit(&mut self, at: Monotonic, waits: impl Fn(&TopicName) -> bool) {
+        if let Some(mut walk) = self.walks.first_entry() {
+            let (node, from) = (*walk.key(), walk.get().clone());
+            let behind = (from.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+            let mut last = None;
+            for (name, topic) in self.topics.range_mut::<TopicName, _>(behind).take(VISITED_PER_TURN) {
+                topic.add(node);
+                self.changed.insert(name.clone());
+                last = Some(name.clone());
+            }
+            match last {
+                Some(last) => *walk.get_mut() = Some(last),
+                None => drop(walk.remove()),
+            }
+        }
+        for _ in 0..VISITED_PER_TURN {
+            if self.looks.first().is_none_or(|(due, _)| *due > at) {
+                break;
+            }
+            let Some((_, name)) = self.looks.pop_first() else { break };
+            let Some(topic) = self.topics.get_mut(&name) else { continue };
+            if waits(&name) {
+                topic.asked_at = at;
+            }
+            let due = topic.asked_at.plus(UNUSED_AFTER);
+            if due > at {
+                self.looks.insert((due, name));
+                continue;
+            }
+            for source in self.topics.remove(&name).into_iter().flat_map(|topic| topic.sources) {
+                if let Some(node) = self.nodes.get_mut(&source.node) {
+                    node.tell(Subscription { name: name.clone(), wanted: None });
+                }
+            }
+        }
+    }
+
+    /// Sends what nodes are to be told. Returns whether something is left for which there is no room yet.
+    pub fn flush(&mut self) -> bool {
+        self.nodes.values_mut().map(RemoteNode::flush).filter(|left| *left).count() > 0
+    }
+
+    /// When [`RemoteTopics::visit`] has something to do.
+    pub fn next_visit(&self) -> Option<Monotonic> {
+        if self.walks.is_empty() { self.looks.first().map(|(at, _)| *at) } else { Some(Monotonic::default()) }
+    }
+
+    /// Takes a place for a fetch. `None`: the tenant, or all together, have as many as may be.
+    pub fn place(&self, node: NodeIndex, namespace: &Namespace) -> Option<Charge> {
+        self.nodes.get(&node)?.places.take(namespace, 1).ok()
+    }
+}

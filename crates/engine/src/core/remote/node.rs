@@ -1,0 +1,84 @@
+//! Another node whose items can be had.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use forebay_types::{Monotonic, TopicName};
+
+use crate::{
+    api::{PeerLink, Subscription},
+    messages::tenant_budget::TenantBudget,
+};
+
+/// Fetches under way from one node; a tenant may have a quarter of them.
+const FETCHES_MAX: usize = 256;
+/// Subscriptions of one message.
+const SUBSCRIPTIONS_MAX: usize = 512;
+/// How long a node that answers late is not asked, at first and at most.
+const SUSPENDED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+
+/// A node.
+#[derive(Debug)]
+pub(crate) struct RemoteNode {
+    /// Where it answers, `host:port`.
+    pub address: String,
+    /// The number of the link, as the node knows it.
+    pub link: u64,
+    /// It answered late, and is not asked before.
+    pub suspended_until: Option<Monotonic>,
+    /// For how long it was suspended last.
+    suspended: Duration,
+    /// Places for fetches.
+    pub places: Arc<TenantBudget>,
+    /// News for it, by topic.
+    untold: BTreeMap<TopicName, Option<u32>>,
+    /// The way to it.
+    subscriptions: tokio::sync::mpsc::Sender<Vec<Subscription>>,
+}
+
+impl RemoteNode {
+    /// Was linked just now.
+    pub fn new(address: String, link: PeerLink) -> Self {
+        let PeerLink { number: link, subscriptions } = link;
+        Self {
+            address,
+            link,
+            suspended_until: None,
+            suspended: Duration::ZERO,
+            places: TenantBudget::new(FETCHES_MAX),
+            untold: BTreeMap::new(),
+            subscriptions,
+        }
+    }
+
+    /// It is to be told this, once there is room on the way.
+    pub fn tell(&mut self, subscription: Subscription) {
+        self.untold.insert(subscription.name, subscription.wanted);
+    }
+
+    /// Sends as much as there is room for. Returns whether something is left.
+    pub fn flush(&mut self) -> bool {
+        while !self.untold.is_empty()
+            && let Ok(room) = self.subscriptions.try_reserve()
+        {
+            let next = std::iter::from_fn(|| self.untold.pop_first());
+            let next = next.take(SUBSCRIPTIONS_MAX).map(|(name, wanted)| Subscription { name, wanted });
+            room.send(next.collect());
+        }
+        !self.untold.is_empty() && !self.subscriptions.is_closed()
+    }
+
+    /// It did not answer in time. The second time in a row it is left alone for twice as long.
+    pub fn is_late(&mut self, at: Monotonic) {
+        if self.suspended_until.is_some_and(|until| at < until) {
+            return;
+        }
+        let (first, most) = SUSPENDED;
+        self.suspended = (self.suspended * 2).clamp(first, most);
+        self.suspended_until = Some(at.plus(self.suspended));
+    }
+
+    /// It answered in time.
+    pub fn answered(&mut self) {
+        (self.suspended, self.suspended_until) = (Duration::ZERO, None);
+    }
+}

@@ -1,0 +1,118 @@
+//! Other nodes as sources of the merge: which of them has the best item of a topic, and what they are to know
+//! of the polls that wait here.
+
+use std::time::Duration;
+
+use forebay_types::TopicName;
+use rand::RngExt;
+
+use crate::{
+    api::HeadPosition,
+    core::{Core, policies::Eligible, remote::Source, timers::Timer},
+    index::NodeIndex,
+};
+
+/// Ranks of different nodes that are closer than this are equal, in microseconds.
+const SAME_RANK: i64 = 500_000;
+/// Items that are wanted of a topic, at most.
+const WANTED_MAX: usize = 1_000;
+/// Polls of a topic whose demands are added up. The others count as one item each.
+const POLLS_ADDED_UP: usize = 256;
+/// A node whose offer was declined hears after this time what is wanted all the same.
+const WANTED_AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+/// The best source of a topic.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BestSource {
+    /// The node.
+    pub node: NodeIndex,
+    /// About how many items it has.
+    pub ready: usize,
+    /// The best item of all nodes. Its own best one is as good.
+    first: HeadPosition,
+    /// The best item of the others.
+    others: Option<HeadPosition>,
+}
+
+impl BestSource {
+    /// Its items come before the best one of this node's shards.
+    pub fn comes_before(&self, own: Option<HeadPosition>) -> bool {
+        own.is_none_or(|own| own >= after(self.first))
+    }
+
+    /// The item before which its items are to be had, if the best one of this node's shards is `own`.
+    pub fn before(&self, own: Option<HeadPosition>) -> Option<HeadPosition> {
+        self.others.into_iter().chain(own).min().map(after)
+    }
+}
+
+/// The node that has the best item of a topic, of all others. Of nodes that are equal each is taken as often
+/// as it has items: all fronts would go to the first.
+pub(super) fn best(core: &mut Core, name: &TopicName) -> Option<BestSource> {
+    if !core.remote.has_nodes() {
+        return None;
+    }
+    let (at, mut later) = (core.time.monotonic(), None);
+    let mut sources = core.remote.sources(name, at, &mut later);
+    if let Some(later) = later {
+        core.timers.set(later, Timer::Topic(name.clone()));
+    }
+    let head = |source: &Source| source.state.and_then(|state| state.head);
+    let first = sources.iter().filter_map(head).min()?;
+    let ready = |source: &Source| source.state.map_or(0, |state| state.ready as usize);
+    let equal = |source: &Source| head(source).is_some_and(|head| head < after(first));
+    let all: usize = sources.iter().filter(|source| equal(source)).map(ready).sum();
+    let mut left = core.rng.random_range(0..all.max(1));
+    let chosen = sources.iter().position(|source| {
+        let mine = if equal(source) { ready(source) } else { 0 };
+        let is_it = left < mine;
+        left = left.saturating_sub(mine);
+        is_it
+    })?;
+    let chosen = sources.swap_remove(chosen);
+    let others = sources.iter().filter_map(head).min();
+    Some(BestSource { node: chosen.node, ready: ready(&chosen), first, others })
+}
+
+/// An item behind this one comes after `head` for certain.
+const fn after(head: HeadPosition) -> HeadPosition {
+    HeadPosition { priority: head.priority, rank: head.rank.saturating_add(SAME_RANK) }
+}
+
+/// Whether what other nodes say of a topic has to be waited for.
+pub(crate) fn is_outstanding(core: &mut Core, name: &TopicName) -> bool {
+    if !core.remote.has_nodes() {
+        return false;
+    }
+    let at = core.time.monotonic();
+    let Some(until) = core.remote.unknown_until(name, at) else { return false };
+    core.timers.set(until, Timer::Topic(name.clone()));
+    true
+}
+
+/// Tells other nodes for how many items of each topic polls wait, where that has changed.
+pub(crate) fn tell_wanted(core: &mut Core) {
+    if !core.remote.has_nodes() && core.remote.len() == 0 {
+        return;
+    }
+    let at = core.time.monotonic();
+    let topics = &core.topics;
+    core.remote.visit(at, |name| topics.waiting_count(name) > 0);
+    for name in core.remote.take_changed() {
+        let wanted = wanted(core, &name);
+        if core.remote.want(&name, wanted) {
+            core.timers.set(at.plus(WANTED_AGAIN_AFTER), Timer::Topic(name));
+        }
+    }
+}
+
+/// How many items of a topic polls wait for.
+fn wanted(core: &Core, name: &TopicName) -> u32 {
+    if core.policies.eligible(name) != Eligible::All {
+        return 0;
+    }
+    let polls = core.topics.waiting(name).take(POLLS_ADDED_UP);
+    let demands = polls.filter_map(|id| core.polls.get(id)?.waiting(id, name)).map(|poll| poll.max_items);
+    let others = core.topics.waiting_count(name).saturating_sub(POLLS_ADDED_UP);
+    (demands.sum::<usize>() + others).min(WANTED_MAX) as u32
+}

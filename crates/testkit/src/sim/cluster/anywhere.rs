@@ -1,0 +1,168 @@
+//! WAKE-ACROSS and PRIORITY-ACROSS: in a cluster where all is well, any node hands out the items of all, at
+//! once and in order.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use forebay_engine::{Demand, DequeueCall, Settings};
+use forebay_types::{Receipt, ShardId, Topic};
+
+use crate::{
+    fake::{Db, Dice},
+    sim::{
+        history::{Answer, Call, SentItem, What},
+        node::{NAMESPACES, Port, namespace},
+        process::Node,
+        world::World,
+    },
+};
+
+/// A poll that waits gets what another node stores within this time. Two commits and five messages take 8 ms
+/// each at most.
+const WOKEN_WITHIN: Duration = Duration::from_millis(90);
+/// All nodes have heard of all items after this time.
+const HEARD_AFTER: Duration = Duration::from_millis(400);
+/// Items that are stored in each shard.
+const ITEMS_PER_SHARD: u64 = 6;
+/// How often a poll waits at one node while another one stores an item.
+const WAKES: usize = 4;
+
+/// Stores items at nodes, and polls for them at others.
+pub async fn check(world: &World, nodes: &[Node], mut dice: Dice) {
+    // Where all nodes are drained, none owns a shard.
+    let is_unowned = |db: &Db| db.lock().tables.address.is_empty();
+    if nodes.len() < 2 || is_tiny(&world.plan.settings) || world.dbs.iter().any(is_unowned) {
+        return;
+    }
+    world.cluster().network.calm();
+    // A call that was under way is over.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    for round in 0..WAKES {
+        wakes(world, nodes, round, &mut dice).await;
+    }
+    in_order(world, nodes, &mut dice).await;
+}
+
+/// Under tiny limits and budgets a call may be refused.
+fn is_tiny(settings: &Settings) -> bool {
+    let usual = Settings::default();
+    settings.polls < usual.polls
+        || settings.admit_bytes < usual.admit_bytes
+        || settings.admit_shard_bytes < usual.admit_shard_bytes
+        || settings.admit_tenant_bytes < usual.admit_tenant_bytes
+        || settings.index_bytes < usual.index_bytes
+        || settings.limits.leased_per_topic < usual.limits.leased_per_topic
+        || settings.limits.leased_per_shard < usual.limits.leased_per_shard
+}
+
+fn port(world: &World, dice: Dice) -> Port<'_> {
+    Port { world, dice, patient: true }
+}
+
+fn shard(world: &World, dice: &mut Dice) -> ShardId {
+    ShardId(dice.within(1, world.plan.shards as u64) as u32)
+}
+
+fn poll(tenant: usize, topic: &Topic, max_items: usize, wait: Duration) -> DequeueCall {
+    DequeueCall {
+        namespace: namespace(tenant),
+        demands: vec![Demand { topic: topic.clone(), max_items }],
+        wait,
+        max_bytes: 1 << 20,
+        ..DequeueCall::default()
+    }
+}
+
+/// A poll waits at a node, and another node stores an item.
+async fn wakes(world: &World, nodes: &[Node], round: usize, dice: &mut Dice) {
+    let tenant = round % NAMESPACES.len();
+    let at = dice.within(0, nodes.len() as u64 - 1) as usize;
+    let (consumer, producer) = (&nodes[at], &nodes[(at + 1) % nodes.len()]);
+    let (mut polls, mut stores) = (port(world, dice.fork()), port(world, dice.fork()));
+    let topic: Topic = format!("wake-{round}").into();
+    let item = SentItem { topic: topic.clone(), ..SentItem::plain(stores.next_tag(), shard(world, dice)) };
+    let before = world.recorded();
+    let call = poll(tenant, &topic, 1, Duration::from_secs(2));
+    let store = async {
+        // The other nodes have heard by now that the poll waits.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stores.enqueue(producer, tenant, vec![item], None).await;
+    };
+    tokio::join!(polls.dequeue(consumer, tenant, call), store);
+    ack_all(&mut polls, consumer, tenant, before).await;
+    world.cluster().coverage().wakes_across += 1;
+    let calls = world.calls_since(before);
+    let stored = calls.iter().find(|call| matches!(call.what, What::Enqueue { .. }));
+    let taken =
+        calls.iter().find(|call| matches!(&call.what, What::Dequeue { answer, .. } if has_items(answer)));
+    let late = |stored: &Call, taken: &Call| taken.end.at > stored.end.at.plus(WOKEN_WITHIN);
+    match (stored, taken) {
+        (Some(stored), Some(taken)) if late(stored, taken) => {
+            let what = format!(
+                "call {} was stored at {:?}, and poll {} got it at {:?}",
+                stored.start.event, stored.end.at, taken.start.event, taken.end.at
+            );
+            world.blame("WAKE-ACROSS", what);
+        }
+        (Some(_), Some(_)) => {}
+        _ => world.blame("WAKE-ACROSS", format!("a poll at {} got nothing of {topic}", consumer.address)),
+    }
+}
+
+/// Acks the items of all polls behind the first `before` calls.
+async fn ack_all(port: &mut Port<'_>, node: &Node, tenant: usize, before: usize) {
+    let receipts = port.world.calls_since(before).into_iter().flat_map(|call| match call.what {
+        What::Dequeue { answer: Answer::Done(items), .. } => items,
+        _ => Vec::new(),
+    });
+    let receipts: Vec<Receipt> = receipts.filter_map(|item| item.receipt).collect();
+    if !receipts.is_empty() {
+        port.ack(node, tenant, receipts).await;
+    }
+}
+
+fn has_items<T>(answer: &Answer<Vec<T>>) -> bool {
+    matches!(answer, Answer::Done(items) if !items.is_empty())
+}
+
+/// Items of different priorities are stored in all shards, and polled for at one node.
+async fn in_order(world: &World, nodes: &[Node], dice: &mut Dice) {
+    let mut port = port(world, dice.fork());
+    let (tenant, topic) = (0, Topic::from("order"));
+    let mut stored = BTreeSet::new();
+    for number in 0..ITEMS_PER_SHARD * world.plan.shards as u64 {
+        let tag = port.next_tag();
+        let id = ShardId((number % world.plan.shards as u64 + 1) as u32);
+        let priority = dice.within(0, 4) as i32;
+        let item = SentItem { topic: topic.clone(), priority, ..SentItem::plain(tag, id) };
+        let node = dice.pick(nodes).clone();
+        if port.enqueue(&node, tenant, vec![item], None).await.is_empty() {
+            stored.insert(tag);
+        }
+    }
+    let node = dice.pick(nodes).clone();
+    // The node follows the topic from its first poll on.
+    let before = world.recorded();
+    let mut count = port.dequeue(&node, tenant, poll(tenant, &topic, 1, Duration::ZERO)).await;
+    tokio::time::sleep(HEARD_AFTER).await;
+    for _ in 0..2 * stored.len() {
+        count += port.dequeue(&node, tenant, poll(tenant, &topic, 2, Duration::from_millis(400))).await;
+        if count >= stored.len() {
+            break;
+        }
+    }
+    ack_all(&mut port, &node, tenant, before).await;
+    let mut last = i32::MIN;
+    for call in world.calls_since(before) {
+        let What::Dequeue { answer: Answer::Done(items), .. } = &call.what else { continue };
+        for item in items {
+            if item.priority < last {
+                let what = format!("priority {} after {last} in call {}", item.priority, call.start.event);
+                return world.blame("PRIORITY-ACROSS", what);
+            }
+            last = item.priority;
+        }
+    }
+    if count < stored.len() {
+        world.blame("WAKE-ACROSS", format!("{count} of {} items came at {}", stored.len(), node.address));
+    }
+}

@@ -1,0 +1,158 @@
+//! Items of all shards at any node.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use forebay_proto::v1::{
+    Ack, AckRequest, DeliveryPolicy, DequeueRequest, DequeuedItem, EnqueueItem, EnqueueRequest, TopicDemand,
+    queue_service_client::QueueServiceClient, topic_demand::Selector,
+};
+use forebay_testkit::servers::Kind;
+use tokio::time::Instant;
+use tonic::transport::Channel;
+
+use super::nodes::Nodes;
+use crate::{node::Node, scenario::until};
+
+const NAMESPACE: &str = "e2e";
+
+type Client = QueueServiceClient<Channel>;
+
+fn client(node: &Node) -> Client {
+    QueueServiceClient::new(node.channel())
+}
+
+fn item(topic: &str, priority: i32, payload: &str) -> EnqueueItem {
+    EnqueueItem {
+        topic: topic.to_owned(),
+        priority,
+        payload: payload.to_owned().into(),
+        ..EnqueueItem::default()
+    }
+}
+
+/// Stores items. `shard`: this one takes them.
+async fn store(node: &Node, items: Vec<EnqueueItem>, shard: Option<u32>) {
+    let request = EnqueueRequest { namespace: NAMESPACE.into(), items, shard, ..EnqueueRequest::default() };
+    let answer = client(node).enqueue(request).await.unwrap().into_inner();
+    assert!(answer.results.iter().all(|result| result.error.is_none()), "{answer:?}");
+}
+
+async fn take(node: &Node, topic: &str, max_items: u32, wait: Duration) -> Vec<DequeuedItem> {
+    let selector = Some(Selector::Topic(topic.to_owned()));
+    let request = DequeueRequest {
+        namespace: NAMESPACE.into(),
+        demands: vec![TopicDemand { selector, max_items }],
+        wait: Some(wait.try_into().unwrap()),
+        ..DequeueRequest::default()
+    };
+    client(node).dequeue(request).await.unwrap().into_inner().items
+}
+
+async fn ack(node: &Node, items: &[DequeuedItem]) {
+    let acks = items.iter().map(|item| Ack { receipt: item.receipt.clone() }).collect();
+    let request = AckRequest { namespace: NAMESPACE.into(), acks };
+    let answer = client(node).ack(request).await.unwrap().into_inner();
+    assert!(answer.results.iter().all(|result| result.error.is_none()), "{answer:?}");
+}
+
+/// Waits until each node hands out what others store.
+async fn linked(nodes: &[Node]) {
+    for (at, node) in nodes.iter().enumerate() {
+        for (other, storing) in nodes.iter().enumerate() {
+            let topic = format!("linked-{at}-{other}");
+            store(storing, vec![item(&topic, 0, "p")], None).await;
+            let comes = async || !take(node, &topic, 1, Duration::from_millis(200)).await.is_empty();
+            until("items of other nodes are handed out", Duration::from_secs(20), comes).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_hands_out_the_items_of_all_in_order() {
+    let cluster = Nodes::new(Kind::MariaDb, 3, 6).await;
+    let nodes = cluster.start_all().await;
+    cluster.evenly_owned(&nodes).await;
+    linked(&nodes).await;
+
+    // Items in all shards, in five priorities, through all nodes.
+    let mut stored = BTreeSet::new();
+    for number in 0..120u32 {
+        let payload = format!("{number:03}");
+        let (node, shard) = (&nodes[number as usize % 3], 1 + number % 6);
+        store(node, vec![item("order", (number % 5) as i32, &payload)], Some(shard)).await;
+        stored.insert(payload);
+    }
+    // A consumer at one node gets each of them once, the best first, all within a batch in order.
+    let (mut taken, mut last) = (BTreeSet::new(), i32::MIN);
+    while taken.len() < stored.len() {
+        let items = take(&nodes[1], "order", 7, Duration::from_secs(5)).await;
+        assert!(!items.is_empty(), "{} items came", taken.len());
+        for item in &items {
+            assert!(item.priority >= last, "{} after {last}, with {} taken", item.priority, taken.len());
+            last = item.priority;
+            assert!(taken.insert(String::from_utf8(item.payload.to_vec()).unwrap()), "twice: {item:?}");
+        }
+        ack(&nodes[1], &items).await;
+    }
+    assert_eq!(taken, stored);
+
+    // Items that are to be delivered at most once need no ack, and come once.
+    let once = |number| EnqueueItem {
+        delivery_policy: DeliveryPolicy::AtMostOnce.into(),
+        ..item("once", 0, &format!("{number}"))
+    };
+    for shard in 1..=6 {
+        store(&nodes[0], (0..5).map(|number| once(10 * shard + number)).collect(), Some(shard)).await;
+    }
+    let mut taken = BTreeSet::new();
+    while taken.len() < 30 {
+        let items = take(&nodes[2], "once", 10, Duration::from_secs(5)).await;
+        assert!(!items.is_empty(), "{} items came", taken.len());
+        for item in items {
+            assert!(item.receipt.is_empty() && item.lease_expires_at.is_none());
+            assert!(taken.insert(item.payload), "one came twice");
+        }
+    }
+    for node in &nodes {
+        assert!(take(node, "once", 10, Duration::from_millis(300)).await.is_empty());
+    }
+    for node in nodes {
+        node.terminate().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poll_that_waits_gets_what_another_node_stores() {
+    let cluster = Nodes::new(Kind::MariaDb, 3, 1).await;
+    let nodes = cluster.start_all().await;
+    cluster.all_owned(&nodes.iter().collect::<Vec<_>>()).await;
+    // One shard: two of the nodes have none, and serve polls all the same.
+    linked(&nodes).await;
+
+    let mut waits = Vec::new();
+    for number in 0..60usize {
+        let (consumer, producer) = (&nodes[number % 3], &nodes[(number + 1) % 3]);
+        let topic = format!("wake-{}", number % 2);
+        let poll = async {
+            let items = take(consumer, &topic, 1, Duration::from_secs(10)).await;
+            (items, Instant::now())
+        };
+        let store = async {
+            tokio::time::sleep(Duration::from_millis(40)).await;
+            let begun = Instant::now();
+            store(producer, vec![item(&topic, 0, "p")], None).await;
+            begun
+        };
+        let ((items, came), begun) = tokio::join!(poll, store);
+        assert_eq!(items.len(), 1);
+        ack(consumer, &items).await;
+        waits.push(came.saturating_duration_since(begun));
+    }
+    waits.sort_unstable();
+    let (half, most) = (waits[waits.len() / 2], waits[waits.len() - 1]);
+    println!("an item is there after {half:?} in half of the cases, and {most:?} in all");
+    assert!(half < Duration::from_millis(500) && most < Duration::from_secs(3));
+    for node in nodes {
+        node.terminate().await;
+    }
+}
