@@ -1,9 +1,9 @@
 //! Which servers a consumer asks for items, and for how many at a time.
 //!
-//! A node hands out the items of its own shards only, so each is asked. All that they hand out together must
-//! find a handler, so the free slots are shared out. A long poll keeps its slots for as long as it waits.
-//! Therefore a server that had no items last time waits with few of them, and one that had some gets the
-//! others, but soon gives back what it does not use.
+//! A node of an earlier release hands out the items of its own shards only, so each is asked. All that they
+//! hand out together must find a handler, so the free slots are shared out. A long poll keeps its slots for
+//! as long as it waits. Therefore a server that had no items last time waits with few of them, and one that
+//! had some gets the others, but soon gives back what it does not use.
 
 use std::time::Duration;
 

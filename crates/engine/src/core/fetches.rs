@@ -17,6 +17,8 @@ pub(crate) struct Fetch {
     pub demand: usize,
     /// The topic.
     pub name: TopicName,
+    /// At most so many items.
+    pub max_items: usize,
     /// The node that is asked.
     pub node: NodeIndex,
     /// Where it answers, `host:port`.

@@ -71,7 +71,7 @@ pub(crate) struct LeasedItem {
     pub delivered: DeliveredItem,
     /// How it is returned if nobody receives it.
     pub on_return: ReturnAction,
-    /// When its lease ends for certain, if another node made it: times of its shard say nothing here.
+    /// Until when it may be handed out, if another node has leased it: times of its shard say nothing here.
     pub ends_at: Option<Monotonic>,
 }
 

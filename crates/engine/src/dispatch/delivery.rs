@@ -257,13 +257,15 @@ fn drop_ended(core: &mut Core, id: u64) {
             now = shard.moment(node).now;
             open = delivered.receipt.is_none_or(|receipt| shard.is_open(&receipt));
         }
-        let ended = match item.ends_at {
+        let ended = delivered.lease_expires_at.is_some_and(|deadline| deadline <= now);
+        // Of another node's item neither its lease nor its expiry is a time of this node.
+        let over = match item.ends_at {
             Some(end) => end <= node.at,
-            None => delivered.lease_expires_at.is_some_and(|deadline| deadline <= now),
+            None => delivered.expires_at.is_some_and(|end| end <= now) && !on(Bug::ExpiryIgnored),
         };
-        if delivered.expires_at.is_some_and(|end| end <= now) && !on(Bug::ExpiryIgnored) {
+        if over {
             expired.push(item.on_return);
-        } else if open && !ended {
+        } else if open && (item.ends_at.is_some() || !ended) {
             kept.push(item);
         }
     }

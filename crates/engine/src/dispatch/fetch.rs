@@ -25,8 +25,17 @@ pub(crate) fn begin(core: &mut Core, poll: u64, call: &DequeueCall, planned: Pla
     let address = node.address.clone();
     core.launcher.fetch(id, address.clone(), asked);
     core.timers.set(at.plus(LATE_AFTER), Timer::Fetch(id));
-    let fetch =
-        Fetch { poll, demand, name, node: index, address, began: at, items: Vec::new(), _place: place };
+    let fetch = Fetch {
+        poll,
+        demand,
+        name,
+        max_items,
+        node: index,
+        address,
+        began: at,
+        items: Vec::new(),
+        _place: place,
+    };
     core.fetches.insert(id, fetch);
     Some(Share::Fetch(id))
 }

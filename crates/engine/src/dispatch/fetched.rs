@@ -20,6 +20,9 @@ use crate::{
 /// A node that refuses to lease items of a topic is not asked for them again before.
 const REFUSED_FOR: Duration = Duration::from_millis(500);
 
+/// An at-most-once item that does not expire may be handed out for so long: longer than any poll.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
 /// A node has answered, or certainly does not answer any more.
 pub(crate) fn fetched(
     core: &mut Core,
@@ -64,6 +67,12 @@ pub(crate) fn fetched(
     if core.polls.leases_mut(fetch.poll).is_none() {
         return give_back(core, address, namespace, items.iter());
     }
+    let mut items = items;
+    if items.len() > fetch.max_items {
+        tracing::warn!("the node at {address} gave more items than it was asked for");
+        let more = items.split_off(fetch.max_items);
+        give_back(core, address, namespace, more.iter());
+    }
     let took = at.since(fetch.began);
     // A consumer would have too little time.
     let (items, slow): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| took * 2 <= item.lease);
@@ -93,7 +102,7 @@ pub(crate) fn consumed(core: &mut Core, id: u64, consumed: Vec<bool>) {
                 lost += 1;
                 continue;
             }
-            (item.receipt, item.lease_expires_at) = (None, None);
+            item.receipt = None;
         }
         items.push(item);
     }
@@ -109,9 +118,15 @@ pub(crate) fn consumed(core: &mut Core, id: u64, consumed: Vec<bool>) {
 /// The share of a poll has ended.
 fn end(core: &mut Core, id: u64, poll: u64, demand: usize, began: Monotonic, items: Vec<DeliveredItem>) {
     metrics::counter!("forebay_fetched_items_total").increment(items.len() as u64);
-    let leased = |delivered: DeliveredItem| {
-        let on_return = delivered.receipt.map_or(ReturnAction::Lost, ReturnAction::Release);
-        let ends_at = delivered.receipt.map(|_| began.plus(delivered.lease));
+    let leased = |mut delivered: DeliveredItem| {
+        let ends_at = Some(began.plus(span(&delivered)));
+        let on_return = match delivered.receipt {
+            Some(receipt) => ReturnAction::Release(receipt),
+            None => {
+                delivered.lease_expires_at = None;
+                ReturnAction::Lost
+            }
+        };
         LeasedItem { demand, delivered, on_return, ends_at }
     };
     let items: Vec<LeasedItem> = items.into_iter().map(leased).collect();
@@ -119,6 +134,14 @@ fn end(core: &mut Core, id: u64, poll: u64, demand: usize, began: Monotonic, ite
         delivery::found_nothing(core, poll);
     }
     delivery::share_ended(core, Share::Fetch(id), poll, items);
+}
+
+/// How long an item may be handed out, from the begin of its lease. Lease and expiry are times of its shard.
+fn span(delivered: &DeliveredItem) -> Duration {
+    let began = delivered.lease_expires_at.map(|end| end.minus(delivered.lease));
+    let life = delivered.expires_at.zip(began).map(|(end, began)| end.since(began));
+    let lease = delivered.receipt.map(|_| delivered.lease);
+    life.into_iter().chain(lease).min().unwrap_or(LONGEST)
 }
 
 /// A node has not answered in time. Its answer, if there is one, is returned.

@@ -132,8 +132,10 @@ fn pick_topic(
             let fetch = plan_fetch(remote, asked, source, before, wanted, picked);
             wanted -= fetch.as_ref().map_or(0, |fetch| fetch.max_items);
             bound = bound.or(fetch.as_ref().and(before));
+            // Nothing may go before items that have to wait for the poll's next turn.
+            let waits = picked.full || fetch.is_none() && picked.fetches.len() >= FETCHES_PER_POLL;
             picked.fetches.extend(fetch);
-            if picked.full {
+            if waits {
                 return;
             }
         }
