@@ -23,7 +23,9 @@ fn the_protocol_names_every_reason() {
 #[test]
 fn pages_for_operators_name_metrics_and_log_lines_that_exist() {
     let mut sources = String::new();
-    for part in ["edge", "config", "peers", "operators", "web", "node", "membership", "engine", "store"] {
+    let parts =
+        ["edge", "config", "front", "peers", "operators", "web", "node", "membership", "engine", "store"];
+    for part in parts {
         read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(part).join("src"), &mut sources);
     }
     let sources = without_arguments(&joined(&sources));

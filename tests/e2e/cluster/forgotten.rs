@@ -43,7 +43,7 @@ async fn forgotten(node: &Node) -> Counts {
     }
 }
 
-/// An item goes through each shard. It is delivered by the node that owns the shard.
+/// An item goes through each shard.
 async fn use_all_shards(nodes: &[Node]) {
     let item = |shard| EnqueueItem { topic: "t".into(), shard: Some(shard), ..Default::default() };
     let items = (1..=SHARDS).map(item).collect();
@@ -83,7 +83,9 @@ async fn counts_stay(kind: Kind) {
     }
     let counts = forgotten(&nodes[0]).await;
     let all = u64::from(2 * SHARDS);
-    assert_eq!((counts.enqueued, counts.delivered, counts.acked), (all, all, all));
+    assert_eq!((counts.enqueued, counts.acked, counts.failed), (all, all, 0));
+    // Items of the other node that come too late for a poll are returned, and delivered again.
+    assert!(counts.delivered >= all, "{counts:?}");
     assert_eq!(forgotten(&nodes[1]).await, counts);
     nodes.remove(0).kill9().await;
     let left = &nodes[0];
