@@ -69,7 +69,9 @@ async fn dequeue(nodes: &[Node], topic: &str, max: u32) -> Vec<DequeuedItem> {
     for node in nodes {
         let selector = Some(Selector::Topic(topic.to_owned()));
         let demands = vec![TopicDemand { selector, max_items: max }];
-        let request = DequeueRequest { namespace: NAMESPACE.to_owned(), demands, ..Default::default() };
+        // Items of another node that come too late for a poll are returned, and are there a moment later.
+        let wait = Some(prost_types::Duration { seconds: 0, nanos: 500_000_000 });
+        let request = DequeueRequest { namespace: NAMESPACE.to_owned(), demands, wait, ..Default::default() };
         items.extend(client(node).dequeue(request).await.unwrap().into_inner().items);
     }
     items
