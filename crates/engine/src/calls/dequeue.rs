@@ -3,7 +3,7 @@
 use forebay_types::{Reason, Refusal};
 
 use crate::{
-    api::{DequeueCall, RETRY_AFTER},
+    api::{DequeueCall, RETRY_AFTER, Reach},
     core::{Core, polls::Poll, refusals::draining, timers::Timer},
     dispatch::{answer, merge, serve::find_items, undelivered},
     messages::{delivery_guard::DeliveryGuard, reply::Reply, tenant_budget::Charge},
@@ -36,7 +36,9 @@ pub(crate) fn serve(
         Some(fetch) => names.iter().for_each(|name| core.watchers.fetches(fetch.link, name)),
         None => {
             core.consumers.asks(&call, core.time.now());
-            names.iter().for_each(|name| core.remote.ask(name, at));
+            if core.slots.reach() == Reach::All {
+                names.iter().for_each(|name| core.remote.ask(name, at));
+            }
         }
     }
     core.polls.insert(id, poll);

@@ -114,11 +114,9 @@ impl RemoteTopics {
         self.nodes.get_mut(&index)
     }
 
-    /// A client polls a topic: other nodes are asked to tell of it, if there is room for it.
+    /// A client polls a topic: other nodes are asked to tell of it, if there is room for it. So are nodes
+    /// that are linked later, as long as the poll waits.
     pub fn ask(&mut self, name: &TopicName, at: Monotonic) {
-        if self.nodes.is_empty() {
-            return;
-        }
         if let Some(topic) = self.topics.get_mut(name) {
             topic.asked_at = at;
             return;
@@ -197,7 +195,7 @@ impl RemoteTopics {
 
     /// The polls of a topic that wait may be others than before.
     pub fn mark_changed(&mut self, name: &TopicName) {
-        if self.topics.contains_key(name) {
+        if self.has_nodes() && self.topics.contains_key(name) {
             self.changed.insert(name.clone());
         }
     }
@@ -276,5 +274,96 @@ impl RemoteTopics {
     /// Takes a place for a fetch. `None`: the tenant, or all together, have as many as may be.
     pub fn place(&self, node: NodeIndex, namespace: &Namespace) -> Option<Charge> {
         self.nodes.get(&node)?.places.take(namespace, 1).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    fn name() -> TopicName {
+        TopicName::new("ns", "t")
+    }
+
+    fn at(seconds: u64) -> Monotonic {
+        Monotonic::from_start(Duration::from_secs(seconds))
+    }
+
+    /// Links a node. Returns what it is sent.
+    fn link(topics: &mut RemoteTopics, address: &str) -> Receiver<Vec<Subscription>> {
+        let (subscriptions, sent) = channel(1);
+        topics.link(address.to_owned(), PeerLink { number: 1, subscriptions });
+        sent
+    }
+
+    /// A turn in which polls want so many items.
+    fn turn(topics: &mut RemoteTopics, now: Monotonic, wanted: u32) -> bool {
+        topics.visit(now, |_| wanted > 0);
+        for name in topics.take_changed() {
+            topics.want(&name, wanted);
+        }
+        topics.flush()
+    }
+
+    fn subscription(wanted: Option<u32>) -> Vec<Subscription> {
+        vec![Subscription { name: name(), wanted }]
+    }
+
+    #[test]
+    fn a_node_that_is_linked_later_hears_of_a_poll_that_waits() {
+        let mut topics = RemoteTopics::default();
+        topics.ask(&name(), at(0));
+        assert!(!turn(&mut topics, at(0), 2));
+        let mut sent = link(&mut topics, "a:1");
+        assert_eq!(topics.next_visit(), Some(Monotonic::default()), "the next turn comes at once");
+        turn(&mut topics, at(1), 2);
+        assert_eq!(sent.try_recv().unwrap(), subscription(Some(2)));
+        // The link breaks, and there is another one.
+        topics.unlink("a:1");
+        let mut sent = link(&mut topics, "a:1");
+        turn(&mut topics, at(2), 3);
+        assert_eq!(sent.try_recv().unwrap(), subscription(Some(3)));
+    }
+
+    #[test]
+    fn a_topic_that_nobody_polls_any_more_is_forgotten() {
+        let mut topics = RemoteTopics::default();
+        let mut sent = link(&mut topics, "a:1");
+        topics.ask(&name(), at(0));
+        turn(&mut topics, at(0), 1);
+        assert_eq!(sent.try_recv().unwrap(), subscription(Some(1)));
+        turn(&mut topics, at(10), 1);
+        assert_eq!((topics.len(), topics.next_visit()), (1, Some(at(20))), "a poll waits");
+        turn(&mut topics, at(20), 0);
+        assert_eq!((topics.len(), sent.try_recv().unwrap()), (0, subscription(None)));
+        assert_eq!((topics.next_visit(), topics.bytes.used()), (None, 0));
+    }
+
+    #[test]
+    fn news_wait_for_room_on_the_way_one_a_topic() {
+        let mut topics = RemoteTopics::default();
+        let mut sent = link(&mut topics, "a:1");
+        topics.ask(&name(), at(0));
+        turn(&mut topics, at(0), 1);
+        topics.mark_changed(&name());
+        assert!(turn(&mut topics, at(0), 2), "something is left");
+        topics.mark_changed(&name());
+        assert!(turn(&mut topics, at(0), 9));
+        assert_eq!(sent.try_recv().unwrap(), subscription(Some(1)));
+        assert!(!topics.flush());
+        assert_eq!(sent.try_recv().unwrap(), subscription(Some(9)), "the newest");
+    }
+
+    #[test]
+    fn a_tenant_follows_so_many_topics_and_no_more() {
+        let mut topics = RemoteTopics { bytes: TenantBudget::new(5_000), ..RemoteTopics::default() };
+        for number in 0..100 {
+            topics.ask(&TopicName::new("ns", format!("t{number}")), at(0));
+        }
+        assert_eq!(topics.len(), 2, "a quarter");
+        topics.ask(&TopicName::new("other", "t"), at(0));
+        assert_eq!(topics.len(), 3);
     }
 }
