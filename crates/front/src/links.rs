@@ -1,9 +1,11 @@
 //! The way to other nodes.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use forebay_engine::{
-    ActiveTopics, ActiveTopicsCall, EnqueueCall, EnqueueOutcome, ExtendOf, NackOf, Settlement, ShardLoad,
-    Subscription, TopicHead,
+    ActiveTopics, ActiveTopicsCall, EnqueueCall, EnqueueOutcome, ExtendOf, NackAction, NackOf, Settlement,
+    ShardLoad, Subscription, TopicHead,
 };
 use forebay_types::{Namespace, Receipt, Refusal, Timestamp};
 use futures_util::stream::BoxStream;
@@ -65,6 +67,22 @@ pub trait Links: Send + Sync + 'static {
     async fn ack(&self, owner: &str, namespace: Namespace, acks: Vec<Receipt>) -> Answers<Settlement>;
     /// Gives items of one shard back.
     async fn nack(&self, owner: &str, namespace: Namespace, nacks: Vec<NackOf>) -> Answers<Settlement>;
+    /// Returns deliveries of a node's items: they certainly reached nobody. Without an answer their leases
+    /// end by themselves.
+    async fn return_items(&self, owner: &str, namespace: Namespace, receipts: Vec<Receipt>) {
+        let action = NackAction::Release(Duration::ZERO);
+        let nack = |receipt| NackOf { receipt, action, metadata: None, reason: String::new() };
+        let _ = self.nack(owner, namespace, receipts.into_iter().map(nack).collect()).await;
+    }
+
+    /// Takes a node's items out of their shards, before they are delivered at most once. Returns for each
+    /// whether that is certain.
+    async fn consume_items(&self, owner: &str, namespace: Namespace, receipts: Vec<Receipt>) -> Vec<bool> {
+        let count = receipts.len();
+        let answers = self.ack(owner, namespace, receipts).await;
+        answers.map_or(vec![false; count], |answers| answers.iter().map(Result::is_ok).collect())
+    }
+
     /// Moves the ends of leases of one shard.
     async fn extend_lease(
         &self,

@@ -42,21 +42,10 @@ impl Links for PeerLinks {
     }
 
     async fn active_topics(&self, node: &str, call: ActiveTopicsCall) -> Result<ActiveTopics, LinkError> {
-        let link = self
-            .bulk(node)
-            .ok_or_else(|| LinkError::Unreached("it is not the address of another node".to_owned()))?;
-        let (number, mut client) = link.client().await.map_err(LinkError::Unreached)?;
-        let asked = client.list_active_topics(wire::active_topics_request(call));
-        let error = match tokio::time::timeout(ACTIVE_TOPICS_TIMEOUT, asked).await {
-            Ok(Ok(response)) => {
-                let refused = |refusal: Refusal| LinkError::Unreached(refusal.message);
-                return wire::active_topics(response.into_inner()).map_err(refused);
-            }
-            Ok(Err(status)) => failure(&status),
-            Err(_) => return Err(LinkError::Lost(format!("no answer within {ACTIVE_TOPICS_TIMEOUT:?}"))),
-        };
-        link.broke(number).await;
-        Err(error)
+        let request = wire::active_topics_request(call);
+        let list = async |mut client: Client| client.list_active_topics(request).await;
+        let response = self.exchange(node, ACTIVE_TOPICS_TIMEOUT, list).await?;
+        wire::active_topics(response).map_err(|refusal| LinkError::Unreached(refusal.message))
     }
 
     async fn enqueue(&self, owner: &str, call: EnqueueCall) -> Answers<EnqueueOutcome> {
@@ -124,6 +113,25 @@ struct Passage<'a> {
 }
 
 impl PeerLinks {
+    /// Asks a node for something of its own shards, for so long at most.
+    pub(super) async fn exchange<R>(
+        &self,
+        node: &str,
+        limit: Duration,
+        send: impl AsyncFnOnce(Client) -> Result<Response<R>, Status>,
+    ) -> Result<R, LinkError> {
+        let link = self.bulk(node).ok_or_else(not_another_node)?;
+        let (number, client) = link.client().await.map_err(LinkError::Unreached)?;
+        match tokio::time::timeout(limit, send(client)).await {
+            Ok(Ok(response)) => Ok(response.into_inner()),
+            Ok(Err(status)) => {
+                link.broke(number).await;
+                Err(failure(&status))
+            }
+            Err(_) => Err(LinkError::Lost(format!("no answer within {limit:?}"))),
+        }
+    }
+
     /// Sends a call to the owner of a shard, and reads its answers.
     async fn pass_on<R, A>(
         &self,
@@ -133,9 +141,7 @@ impl PeerLinks {
         answers: impl FnOnce(R) -> Vec<Result<A, Refusal>>,
     ) -> Answers<A> {
         let Passage { verb, namespace, load, members, bytes } = passage;
-        let link = self
-            .bulk(owner)
-            .ok_or_else(|| LinkError::Unreached("it is not the address of another node".to_owned()))?;
+        let link = self.bulk(owner).ok_or_else(not_another_node)?;
         let _place = match link.room.take(namespace, load, bytes) {
             Ok(place) => place,
             Err(full) => {
@@ -160,6 +166,10 @@ impl PeerLinks {
         count(verb, if matches!(error, LinkError::Lost(_)) { "lost" } else { "unreached" });
         Err(error)
     }
+}
+
+fn not_another_node() -> LinkError {
+    LinkError::Unreached("it is not the address of another node".to_owned())
 }
 
 fn count(verb: &'static str, outcome: &'static str) {

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use forebay_engine::{
     FetchCall, FetchError, FetchedItems, KeyQuestion, OwnerAnswer, OwnerQuestion, Peers, RememberedKey,
 };
+use forebay_front::Links;
 use forebay_membership::ClusterLinks;
 use forebay_proto::peer::{CatalogChangedRequest, IsReadyForRequest, OwnsShardRequest, PingRequest};
 use forebay_types::{Namespace, Receipt, ShardId};
@@ -66,11 +67,6 @@ impl PeerLinks {
     /// not valid.
     pub(super) fn bulk(&self, address: &str) -> Option<Arc<Link>> {
         if address == self.own { None } else { self.bulk.link(address) }
-    }
-
-    /// The connection over which items are leased at a node: that for calls that are passed on.
-    pub(crate) fn fetch_link(&self, address: &str) -> Option<Arc<Link>> {
-        self.bulk(address)
     }
 
     /// The connection over which a node tells of its shards. `None`: it is this node, or its address is not
@@ -182,11 +178,11 @@ impl Peers for PeerLinks {
     }
 
     async fn return_items(&self, address: &str, namespace: Namespace, receipts: Vec<Receipt>) {
-        self.release(address, namespace, receipts).await;
+        Links::return_items(self, address, namespace, receipts).await;
     }
 
     async fn consume_items(&self, address: &str, namespace: Namespace, receipts: Vec<Receipt>) -> Vec<bool> {
-        self.consume(address, namespace, receipts).await
+        Links::consume_items(self, address, namespace, receipts).await
     }
 
     async fn find_keys(&self, address: &str, question: KeyQuestion) -> Option<Vec<RememberedKey>> {

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use forebay_engine::{
     ActiveTopics, ActiveTopicsCall, Engine, EnqueueCall, EnqueueOutcome, ExtendOf, FetchCall, FetchError,
-    FetchedItems, NackAction, NackOf, NodeWatch, Settlement, Subscription,
+    FetchedItems, NackOf, NodeWatch, Settlement, Subscription,
 };
 use forebay_front::{Answers, LinkError, Links, PeerReport, Reports, WatchError};
 use forebay_types::{Namespace, Receipt, Refusal, Timestamp};
@@ -95,20 +95,6 @@ impl SimLinks {
             Ok(Some(Err(refusal))) => Err(FetchError::Refused(refusal)),
             Ok(None) | Err(_) => Err(FetchError::Failed),
         }
-    }
-
-    /// Returns deliveries of the process at this address.
-    pub async fn release(&self, owner: &str, namespace: Namespace, receipts: Vec<Receipt>) {
-        let action = NackAction::Release(Duration::ZERO);
-        let nack = |receipt| NackOf { receipt, action, metadata: None, reason: String::new() };
-        let _ = self.nack(owner, namespace, receipts.into_iter().map(nack).collect()).await;
-    }
-
-    /// Takes at-most-once items of the process at this address out of their shards.
-    pub async fn consume(&self, owner: &str, namespace: Namespace, receipts: Vec<Receipt>) -> Vec<bool> {
-        let count = receipts.len();
-        let answers = self.ack(owner, namespace, receipts).await;
-        answers.map_or(vec![false; count], |answers| answers.iter().map(Result::is_ok).collect())
     }
 
     /// The process that listens at an address.

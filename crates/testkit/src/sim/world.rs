@@ -361,13 +361,13 @@ impl Peers for SimPeers {
 
     async fn return_items(&self, address: &str, namespace: Namespace, receipts: Vec<Receipt>) {
         if let Some(links) = &self.links {
-            links.release(address, namespace, receipts).await;
+            links.return_items(address, namespace, receipts).await;
         }
     }
 
     async fn consume_items(&self, address: &str, namespace: Namespace, receipts: Vec<Receipt>) -> Vec<bool> {
         match &self.links {
-            Some(links) => links.consume(address, namespace, receipts).await,
+            Some(links) => links.consume_items(address, namespace, receipts).await,
             None => vec![false; receipts.len()],
         }
     }

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use forebay_engine::{
     FetchCall, FetchError, FetchedItems, KeyQuestion, OwnerAnswer, OwnerQuestion, Peers, RememberedKey,
 };
+use forebay_front::Links as _;
 use forebay_membership::{ClusterLinks, is_ready_for};
 use forebay_types::{Namespace, Receipt, ShardId};
 
@@ -117,11 +118,11 @@ impl Peers for ClusterWay {
     }
 
     async fn return_items(&self, address: &str, namespace: Namespace, receipts: Vec<Receipt>) {
-        self.links.release(address, namespace, receipts).await;
+        self.links.return_items(address, namespace, receipts).await;
     }
 
     async fn consume_items(&self, address: &str, namespace: Namespace, receipts: Vec<Receipt>) -> Vec<bool> {
-        self.links.consume(address, namespace, receipts).await
+        self.links.consume_items(address, namespace, receipts).await
     }
 
     async fn ask(&self, address: &str, question: OwnerQuestion) -> OwnerAnswer {
