@@ -43,17 +43,18 @@ impl Watching {
         let link = self.watch.link();
         loop {
             tokio::select! {
+                // Neither waits behind news of topics, which may come without end.
                 biased;
-                topics = self.watch.next() => {
-                    let topics = topics?.into_iter().map(wire::head_message).collect();
-                    return Some(WatchTopicsResponse { topics, topics_only: true, link, loads: Vec::new() });
+                _ = self.every.tick() => {
+                    let loads = self.engine.own_loads().await?.into_iter().map(message).collect();
+                    return Some(WatchTopicsResponse { loads, link, ..WatchTopicsResponse::default() });
                 }
                 request = self.requests.message() => {
                     self.watch.subscribe(wire::subscriptions(request.ok()??));
                 }
-                _ = self.every.tick() => {
-                    let loads = self.engine.own_loads().await?.into_iter().map(message).collect();
-                    return Some(WatchTopicsResponse { loads, link, ..WatchTopicsResponse::default() });
+                topics = self.watch.next() => {
+                    let topics = topics?.into_iter().map(wire::head_message).collect();
+                    return Some(WatchTopicsResponse { topics, topics_only: true, link, loads: Vec::new() });
                 }
             }
         }

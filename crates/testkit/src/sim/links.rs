@@ -189,19 +189,19 @@ impl Watching {
             tokio::select! {
                 biased;
                 () = node.process.died() => return None,
-                heads = node.tasks.serve(watch.next()) => {
-                    let heads = heads?;
-                    tokio::time::sleep(span).await;
-                    return Some(PeerReport { link, loads: None, heads });
+                () = sleep_until(*next_report) => {
+                    *next_report += REPORTS_EVERY;
+                    let loads = Some(node.tasks.serve(node.engine.own_loads()).await?);
+                    return Some(PeerReport { link, loads, heads: Vec::new() });
                 }
                 changes = subscriptions.next() => {
                     tokio::time::sleep(span).await;
                     watch.subscribe(changes?);
                 }
-                () = sleep_until(*next_report) => {
-                    *next_report += REPORTS_EVERY;
-                    let loads = Some(node.tasks.serve(node.engine.own_loads()).await?);
-                    return Some(PeerReport { link, loads, heads: Vec::new() });
+                heads = node.tasks.serve(watch.next()) => {
+                    let heads = heads?;
+                    tokio::time::sleep(span).await;
+                    return Some(PeerReport { link, loads: None, heads });
                 }
             }
         }
