@@ -203,7 +203,7 @@ fn at_most_once(record: &RunRecord, item: &Item, found: &mut Vec<Finding>) {
             _ => None,
         });
         // Nobody may have it if that node does not hear that it is out, or its caller is gone.
-        let unheard = fetched.is_some() && !record.strict;
+        let unheard = fetched.is_some() && record.forwards;
         let handed =
             all(record).any(|(_, delivered)| delivered.id == item.id && Some(delivered.attempt) == taken);
         // The item may be lost with a process that died or lost the shard.
