@@ -39,6 +39,10 @@ pub(crate) struct PlannedFetch {
     pub name: TopicName,
     /// The node to ask.
     pub node: NodeIndex,
+    /// Where it answers, `host:port`.
+    pub address: String,
+    /// The number of the link, as that node knows it.
+    pub link: u64,
     /// At most so many items.
     pub max_items: usize,
     /// At most so many bytes of bodies.

@@ -49,17 +49,20 @@ impl Poll {
         (self.call.wait + at.since(self.until)).saturating_sub(self.until.since(at))
     }
 
+    /// How many items of a topic it would take, if it waits.
+    pub fn wants(&self, name: &TopicName) -> Option<usize> {
+        let demand = self.call.demands.iter().find(|demand| demand.topic == name.topic)?;
+        (self.leases.is_none() && !self.reply.is_closed()).then_some(demand.max_items)
+    }
+
     /// Its demand for a topic, if it waits.
     pub fn waiting(&self, id: u64, name: &TopicName) -> Option<WaitingPoll> {
-        let demand = self.call.demands.iter().find(|demand| demand.topic == name.topic)?;
-        if self.leases.is_some() || self.reply.is_closed() {
-            return None;
-        }
+        let max_items = self.wants(name)?;
         let DequeueCall { namespace, lease, consumer, max_bytes, .. } = &*self.call;
         let (namespace, consumer) = (namespace.clone(), consumer.clone());
         let (lease, items) = (*lease, Vec::new());
         let lease = ShardLease { poll: id, namespace, lease, consumer, is_fetch: false, items };
-        Some(WaitingPoll { max_items: demand.max_items, max_bytes: *max_bytes, lease })
+        Some(WaitingPoll { max_items, max_bytes: *max_bytes, lease })
     }
 }
 

@@ -192,17 +192,19 @@ fn plan_fetch(
     if picked.full && !is_first || picked.fetches.len() >= FETCHES_PER_POLL {
         return None;
     }
-    let BestSource { node, ready, .. } = source;
-    let Some(place) = remote.place(node, &asked.name.namespace) else {
+    let BestSource { node: index, ready, .. } = source;
+    let node = remote.node(index);
+    let Some((node, place)) = node.and_then(|node| Some((node, node.place(&asked.name.namespace)?))) else {
         picked.full = false;
         return None;
     };
+    let (address, link) = (node.address.clone(), node.link);
     let max_items = wanted.min(ready);
-    remote.take_off(asked.name, node, max_items as u32);
+    remote.take_off(asked.name, index, max_items as u32);
     let max_bytes = asked.call.max_bytes.min(FETCH_BYTES_MAX);
     picked.bytes += asked.fetch_bytes;
     let (demand, name) = (asked.number, asked.name.clone());
-    Some(PlannedFetch { demand, name, node, max_items, max_bytes, before, place })
+    Some(PlannedFetch { demand, name, node: index, address, link, max_items, max_bytes, before, place })
 }
 
 /// Whether a head of one of a call's topics has to be waited for.

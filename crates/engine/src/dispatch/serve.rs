@@ -113,10 +113,11 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
                 }
             }
             core.topics.remove_waiting(&names, id);
-            let fetches: Vec<Share> =
-                fetches.into_iter().filter_map(|planned| fetch::begin(core, id, &call, planned)).collect();
             let shares = leases.len() + fetches.len();
             core.polls.set_leases(id, Some(LeasesUnderWay::new(shares, at_most_once)));
+            for planned in fetches {
+                fetch::begin(core, id, &call, planned);
+            }
             for (shard, lease) in leases {
                 queue(core, shard, lease);
             }

@@ -112,7 +112,7 @@ fn wanted(core: &Core, name: &TopicName) -> u32 {
         return 0;
     }
     let polls = core.topics.waiting(name).take(POLLS_ADDED_UP);
-    let demands = polls.filter_map(|id| core.polls.get(id)?.waiting(id, name)).map(|poll| poll.max_items);
+    let demands = polls.filter_map(|id| core.polls.get(id)?.wants(name));
     let others = core.topics.waiting_count(name).saturating_sub(POLLS_ADDED_UP);
     (demands.sum::<usize>() + others).min(WANTED_MAX) as u32
 }

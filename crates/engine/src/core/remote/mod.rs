@@ -11,14 +11,14 @@ use std::{
     time::Duration,
 };
 
-use forebay_types::{Monotonic, Namespace, TopicName};
+use forebay_types::{Monotonic, TopicName};
 
 pub(crate) use self::topic::Source;
 use self::{node::RemoteNode, topic::RemoteTopic};
 use crate::{
     api::{PeerLink, ReadyState, Subscription, TopicHead},
     index::NodeIndex,
-    messages::tenant_budget::{Charge, TenantBudget},
+    messages::tenant_budget::TenantBudget,
 };
 
 /// How long the first poll of a topic waits for what other nodes say of it.
@@ -110,6 +110,11 @@ impl RemoteTopics {
     }
 
     /// A node whose items can be had.
+    pub fn node(&self, index: NodeIndex) -> Option<&RemoteNode> {
+        self.nodes.get(&index)
+    }
+
+    /// The same, to be changed.
     pub fn node_mut(&mut self, index: NodeIndex) -> Option<&mut RemoteNode> {
         self.nodes.get_mut(&index)
     }
@@ -269,11 +274,6 @@ impl RemoteTopics {
     /// When [`RemoteTopics::visit`] has something to do.
     pub fn next_visit(&self) -> Option<Monotonic> {
         if self.walks.is_empty() { self.looks.first().map(|(at, _)| *at) } else { Some(Monotonic::default()) }
-    }
-
-    /// Takes a place for a fetch. `None`: the tenant, or all together, have as many as may be.
-    pub fn place(&self, node: NodeIndex, namespace: &Namespace) -> Option<Charge> {
-        self.nodes.get(&node)?.places.take(namespace, 1).ok()
     }
 }
 

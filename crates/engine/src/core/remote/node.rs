@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use forebay_types::{Monotonic, TopicName};
+use forebay_types::{Monotonic, Namespace, TopicName};
 
 use crate::{
     api::{PeerLink, Subscription},
-    messages::tenant_budget::TenantBudget,
+    messages::tenant_budget::{Charge, TenantBudget},
 };
 
 /// Fetches under way from one node; a tenant may have a quarter of them.
@@ -28,7 +28,7 @@ pub(crate) struct RemoteNode {
     /// For how long it was suspended last.
     suspended: Duration,
     /// Places for fetches.
-    pub places: Arc<TenantBudget>,
+    places: Arc<TenantBudget>,
     /// News for it, by topic.
     untold: BTreeMap<TopicName, Option<u32>>,
     /// The way to it.
@@ -48,6 +48,11 @@ impl RemoteNode {
             untold: BTreeMap::new(),
             subscriptions,
         }
+    }
+
+    /// Takes a place for a fetch. `None`: the tenant, or all together, have as many as may be.
+    pub fn place(&self, namespace: &Namespace) -> Option<Charge> {
+        self.places.take(namespace, 1).ok()
     }
 
     /// It is to be told this, once there is room on the way.
