@@ -39,8 +39,7 @@ type Part = (ShardId, TopicId);
 pub(super) struct Page {
     /// Its topics.
     topics: BTreeMap<TopicName, TopicFigures>,
-    /// Where topics in memory are, and how many scheduled items they have there. Empty where nothing is
-    /// looked up in it.
+    /// Where topics in memory are, and how many scheduled items they have there.
     parts: HashMap<Part, (TopicName, u64)>,
     /// All up to this one are known. `None`: all are.
     through: Option<TopicName>,
@@ -88,10 +87,13 @@ impl Engine {
     /// Lists topics of this node's shards.
     pub async fn list_topics(&self, call: TopicsCall) -> Result<TopicsPage, Refusal> {
         let TopicsCall { scope, after, limit, due, forgotten } = call;
-        let shards = self.look_shards(&scope).await?;
-        let with_parts = due || shards.iter().any(|shard| shard.has_dormant);
+        let before = self.look_shards(&scope).await?;
         let from = scope.begin(after.as_ref());
-        let (mut page, mut missed) = self.in_memory(&scope, from, limit, with_parts).await?;
+        let (mut page, mut missed) = self.in_memory(&scope, from, limit).await?;
+        // A topic may have left memory just before its slice, as the first one of its shard.
+        let before: BTreeSet<_> = before.iter().map(|shard| (shard.id, shard.term)).collect();
+        let mut shards = self.look_shards(&scope).await?;
+        shards.retain(|shard| before.contains(&(shard.id, shard.term)));
         let range = NameRange {
             from: scope.begin(after.as_ref()),
             through: page.through.clone().or_else(|| scope.end()),
@@ -122,7 +124,6 @@ impl Engine {
         scope: &TopicScope,
         mut from: Bound<TopicName>,
         limit: usize,
-        with_parts: bool,
     ) -> Result<(Page, BTreeSet<ShardId>), Refusal> {
         let mut page = Page::default();
         let mut lost = BTreeSet::new();
@@ -134,7 +135,7 @@ impl Engine {
             for TopicSnapshot { figures, parts } in seen.topics {
                 let part =
                     |part: PartSnapshot| ((part.shard, part.topic), (figures.name.clone(), part.scheduled));
-                page.parts.extend(parts.into_iter().filter(|_| with_parts).map(part));
+                page.parts.extend(parts.into_iter().map(part));
                 page.topics.insert(figures.name.clone(), figures);
             }
             match seen.through {
