@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use forebay_store::{Catalog, CatalogShardState, Home};
-use forebay_types::ShardId;
+use forebay_types::{NodeName, ShardId};
 
 use super::{
     during::{some_node, trouble},
@@ -73,17 +73,29 @@ async fn pin_to_one_that_dies(world: &Arc<World>, dice: &mut Dice) -> bool {
     true
 }
 
-/// Drains a node, waits until another one is about to change the assignment, and pins one of the same shards
-/// just before it does. Returns whether that happened.
+/// Drains a node that has shards, waits until another one is about to change the assignment, and pins one of
+/// the same shards just before it does. Returns whether that happened.
 async fn pin_at_a_change(world: &Arc<World>, dice: &mut Dice) -> bool {
-    drain(world, dice).await;
+    let Some(view) = world.cluster().catalog.lock().view() else { return false };
+    let Some(assignment) = &view.assignment else { return false };
+    let has_shards = |node: &&NodeName| assignment.homes.values().any(|home| home.node == **node);
+    let nodes = |draining: bool| view.nodes.iter().filter(move |node| node.draining == draining);
+    let staying: Vec<_> = nodes(false).map(|node| &node.name).filter(has_shards).cloned().collect();
+    if staying.len() < 2 {
+        let Some(back) = nodes(true).next() else { return false };
+        set_draining(world, &back.name, false).await;
+        return false;
+    }
+    set_draining(world, dice.pick(&staying), true).await;
     for _ in 0..CHANGE_WITHIN_MS {
         {
             let catalog = world.cluster().catalog.lock();
             let shards = &catalog.on_their_way;
             let view = if shards.is_empty() { None } else { catalog.view() };
-            if let Some(view) = view.filter(|view| !view.nodes.is_empty()) {
-                let (shard, node) = (*dice.pick(shards), dice.pick(&view.nodes).name.clone());
+            let view = view.filter(|view| !view.nodes.iter().all(|node| node.draining));
+            if let Some(view) = view {
+                let staying: Vec<_> = view.nodes.iter().filter(|node| !node.draining).collect();
+                let (shard, node) = (*dice.pick(shards), dice.pick(&staying).name.clone());
                 drop(catalog);
                 world.journal.note(format_args!("an operator wants shard {shard} at {node} just now"));
                 world.cluster().catalog.pin(shard, node);
@@ -107,8 +119,12 @@ pub async fn drain(world: &Arc<World>, dice: &mut Dice) {
     if !node.draining && draining + 2 > world.alive().len() {
         return;
     }
-    world.journal.note(format_args!("an operator drains {}: {}", node.name, !node.draining));
-    let drained = catalog(world).set_draining(&node.name, !node.draining).await;
+    set_draining(world, &node.name, !node.draining).await;
+}
+
+async fn set_draining(world: &Arc<World>, node: &NodeName, draining: bool) {
+    world.journal.note(format_args!("an operator drains {node}: {draining}"));
+    let drained = catalog(world).set_draining(node, draining).await;
     world.cluster().coverage().drained += u64::from(drained.is_ok_and(|done| done));
 }
 
