@@ -34,7 +34,7 @@ pub use api::{
     EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, FetchBound, FetchCall, FetchError, FetchedItems,
     HeadPosition, Histogram, Intake, ItemChange, ItemCount, ItemLookup, ItemPosition, ItemSnapshot,
     ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion, Latencies, LeaseSnapshot, LifetimeCounts,
-    ListedShard, MemberPlaces, MemorySlice, MisplacedMember, MissingHome, NackAction, NackOf, NewItem,
+    ListedShard, MemberPlaces, MemorySlice, MisplacedMember, MissingHome, MissingSource, NackAction, NackOf, NewItem,
     Notice, OperationsSnapshot, OrderResult, OwnMetrics, OwnerAnswer, OwnerQuestion, PeerLink, PeerNews,
     Peers, PriorityCount, RETRY_AFTER, Rates, Reach, ReadyState, RememberedKey, ReportedNamespaces,
     ReportedTopics, SeenCommit, Settings, Settlement, SettlementResult, Setup, ShardCounts, ShardFigures,

@@ -9,16 +9,13 @@ use futures_util::future::join_all;
 
 use crate::links::Links;
 
-/// The page of all nodes, from this node's own.
+/// The page of all nodes, from this node's own, which knows some others.
 pub(crate) async fn over_nodes(
     engine: &Engine,
     links: &dyn Links,
     call: ActiveTopicsCall,
+    own: ActiveTopics,
 ) -> Result<ActiveTopics, Refusal> {
-    let own = engine.active_topics(call.clone()).await?;
-    if own.nodes.is_empty() {
-        return Ok(own);
-    }
     let nodes = own.nodes.clone();
     let others = join_all(nodes.iter().map(|node| links.active_topics(node, call.clone()))).await;
     let reached = nodes.into_iter().zip(others).filter_map(|(node, page)| Some((node, page.ok()?)));

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use crate::{
     active_topics::over_nodes,
     enqueue::{Enqueue, EnqueueAnswer},
+    kept_pages::KeptPages,
     links::Links,
     route::route,
     settle::{Ack, ExtendLease, Nack},
@@ -23,12 +24,14 @@ pub struct Front {
     engine: Engine,
     /// The way to other nodes. `None`: this node knows none, and serves what it can.
     links: Option<Arc<dyn Links>>,
+    /// Pages of active topics of the last moments.
+    pages: Arc<KeptPages>,
 }
 
 impl Front {
     /// A front of this engine.
     pub fn new(engine: Engine, links: Option<Arc<dyn Links>>) -> Self {
-        Self { engine, links }
+        Self { engine, links, pages: Arc::default() }
     }
 
     /// Stores items, wherever they belong. The outer error refuses the whole call: nothing of it happened.
@@ -46,12 +49,13 @@ impl Front {
         Ok(EnqueueAnswer { results, next_shard: call.next_shard.into_inner() })
     }
 
-    /// Lists topics of all nodes that have something to deliver.
+    /// Lists topics of all nodes that have something to deliver. Of several nodes, as they had it up to 200 ms
+    /// ago.
     pub async fn active_topics(&self, call: ActiveTopicsCall) -> Result<ActiveTopics, Refusal> {
-        match &self.links {
-            Some(links) => over_nodes(&self.engine, &**links, call).await,
-            None => self.engine.active_topics(call).await,
-        }
+        let own = self.engine.active_topics(call.clone()).await?;
+        let Some(links) = self.links.clone().filter(|_| !own.nodes.is_empty()) else { return Ok(own) };
+        let (engine, asked) = (self.engine.clone(), call.clone());
+        self.pages.get(call, async move { over_nodes(&engine, &*links, asked, own).await }).await
     }
 
     /// Ends deliveries of a tenant.

@@ -4,6 +4,7 @@
 mod active_topics;
 mod enqueue;
 mod front;
+mod kept_pages;
 mod links;
 mod route;
 mod settle;

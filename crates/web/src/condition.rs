@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use forebay_engine::{BreakerPhase, ShardState, ShardStatus, Status};
+use forebay_engine::{BreakerPhase, MissingSource, ShardState, ShardStatus, Status};
 use forebay_membership::ClusterState;
 use forebay_types::Timestamp;
 
@@ -41,6 +41,10 @@ impl Condition {
         }
         let unreached = cluster.nodes.iter().filter(|node| node.live && !node.reached);
         problems.extend(unreached.map(|node| format!("node {} does not answer this one", node.name)));
+        let missing = engine.missing_sources.iter();
+        problems.extend(missing.map(|MissingSource { address, why }| {
+            format!("items of the node at {address} do not come here: {why}")
+        }));
         match (problems.is_empty(), serving) {
             (false, _) => Self::Degraded(problems),
             (true, true) => Self::Serving,

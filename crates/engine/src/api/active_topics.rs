@@ -3,7 +3,7 @@
 use forebay_types::{Namespace, ShardId, Timestamp, Topic};
 
 /// A page of active topics is asked for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ActiveTopicsCall {
     /// The tenant.
     pub namespace: Namespace,
@@ -18,7 +18,7 @@ pub struct ActiveTopicsCall {
 }
 
 /// The position of a topic among the active ones.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicPosition {
     /// Priority of its first item.
     pub best_priority: i32,

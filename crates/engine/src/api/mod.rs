@@ -65,7 +65,7 @@ pub(crate) use shard_set::ByIntake;
 pub use shard_set::{Intake, ListedShard};
 pub use sight::ShardSight;
 pub use status::{
-    BreakerPhase, MissingHome, ShardCounts, ShardState, ShardStatus, Status, SweepStatus, TopicStatus,
+    BreakerPhase, MissingHome, MissingSource, ShardCounts, ShardState, ShardStatus, Status, SweepStatus, TopicStatus,
     TurnStatus,
 };
 pub(crate) use tasks::TaskSupervisor;

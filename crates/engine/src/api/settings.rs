@@ -52,6 +52,9 @@ pub struct Settings {
     pub polls: usize,
     /// Bytes of long polls that may wait; one tenant has at most a quarter.
     pub poll_bytes: usize,
+    /// Bytes of topics that this node follows at other nodes, and as many of those that these follow here; one
+    /// tenant has at most a quarter.
+    pub followed_bytes: usize,
     /// Which topics have metrics of their own.
     pub reported: ReportedTopics,
 }
@@ -78,6 +81,7 @@ impl Default for Settings {
             head_timeout: Duration::from_millis(50),
             polls: 50_000,
             poll_bytes: 256 << 20,
+            followed_bytes: 64 << 20,
             reported: ReportedTopics::default(),
         }
     }

@@ -26,10 +26,25 @@ pub struct Status {
     pub topic_count: usize,
     /// Bytes that count for their rows.
     pub topic_bytes: usize,
+    /// Bytes of the topics that this node follows at other nodes.
+    pub followed_bytes: usize,
+    /// Bytes of the topics that other nodes follow here.
+    pub subscription_bytes: usize,
+    /// Nodes that live, and whose items do not come to the consumers of this one.
+    pub missing_sources: Vec<MissingSource>,
     /// The event loop's work.
     pub turns: TurnStatus,
     /// By how much steps have moved node time since the start.
     pub clock_stepped_micros: u64,
+}
+
+/// A node whose items do not come to the consumers of this one.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct MissingSource {
+    /// Where it answers other nodes, `host:port`.
+    pub address: String,
+    /// Why they do not come, for people.
+    pub why: &'static str,
 }
 
 /// A shard that is not configured any more, and in which dedupe keys may be remembered. Enqueues with such

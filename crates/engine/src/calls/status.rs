@@ -3,9 +3,9 @@
 use forebay_types::{Monotonic, Side, Timestamp, TopicName};
 
 use crate::{
-    api::{Intake, MissingHome, ShardStatus, Status, TOPIC_BYTES, TopicStatus},
+    api::{Intake, MissingHome, MissingSource, ShardStatus, Status, TOPIC_BYTES, TopicStatus},
     clock::Moment,
-    core::{Core, topics::TopicPart},
+    core::{Core, peer_loads::Program, topics::TopicPart},
     dispatch::head::head,
     shard::{OwnedShard, TopicTotals},
 };
@@ -53,9 +53,27 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         topic_count: core.topics.len(),
         topic_bytes: core.topics.rows() * TOPIC_BYTES,
         topics: core.topics.all().take(TOPICS_MAX).map(|name| topic(core, name)).collect(),
+        followed_bytes: core.remote.bytes(),
+        subscription_bytes: core.watchers.bytes(),
+        missing_sources: missing_sources(core, moment.at),
         turns,
         clock_stepped_micros: u64::try_from(core.time.stepped().as_micros()).unwrap_or(u64::MAX),
     }
+}
+
+/// The nodes whose items do not come here.
+fn missing_sources(core: &Core, at: Monotonic) -> Vec<MissingSource> {
+    let missing = core.peer_loads.nodes().filter_map(|(address, program)| {
+        let why = match program {
+            Program::Older => "its program is of an earlier release",
+            Program::Present if !core.remote.is_linked(address) => "it does not tell of its shards",
+            Program::Present if core.remote.is_late(address, at) => "it answers late",
+            // A node that has just started is not reached at first.
+            Program::Present | Program::Unknown => return None,
+        };
+        Some(MissingSource { address: address.to_owned(), why })
+    });
+    missing.collect()
 }
 
 /// Looks at the first items of a slice of the topics.

@@ -170,6 +170,7 @@ impl Core {
         served: watch::Sender<ShardCounts>,
     ) -> Self {
         let homes = KeyHomes::new(settings.longest_dedupe_window(), time.monotonic());
+        let followed_bytes = settings.followed_bytes;
         let (events, reported) = (launcher.events.clone(), settings.reported.clone());
         Self {
             settings: Arc::new(settings),
@@ -195,9 +196,9 @@ impl Core {
             rank: i64::MIN,
             loads: ServerLoads::default(),
             peer_loads: PeerLoads::default(),
-            remote: RemoteTopics::default(),
+            remote: RemoteTopics::new(followed_bytes),
             fetches: Fetches::default(),
-            watchers: Watchers::default(),
+            watchers: Watchers::new(followed_bytes),
             traffic: Traffic::new(reported),
             latencies: RecentLatencies::default(),
             turns: TurnStatus::default(),

@@ -12,7 +12,7 @@ const COUNTS_FOR: Duration = Duration::from_secs(1);
 
 /// The release of another node's program, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Program {
+pub(crate) enum Program {
     /// It has told nothing yet.
     #[default]
     Unknown,
@@ -58,6 +58,11 @@ impl PeerLoads {
             *program = Program::Older;
         }
         self.reports.retain(|_, report| *report.node != *node);
+    }
+
+    /// The nodes that live, and their programs.
+    pub fn nodes(&self) -> impl Iterator<Item = (&str, Program)> {
+        self.nodes.iter().flatten().map(|(address, program)| (address.as_str(), *program))
     }
 
     /// Whether a node's program is of an earlier release, as far as is known.

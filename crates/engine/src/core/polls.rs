@@ -19,6 +19,9 @@ use crate::{
 /// After so many fetches in a row that found nothing a poll waits for news.
 const EMPTY_FETCHES_MAX: u32 = 3;
 
+/// How often a poll that waits has nodes asked that tell nothing of its topics.
+pub(crate) const GUESS_EVERY: Duration = Duration::from_secs(1);
+
 /// A dequeue call.
 pub(crate) struct Poll {
     /// The call.
@@ -33,6 +36,8 @@ pub(crate) struct Poll {
     pub leases: Option<LeasesUnderWay>,
     /// Fetches in a row that found nothing.
     pub empty_fetches: u32,
+    /// Nodes that tell nothing of its topics may be asked from then on.
+    pub guesses_from: Monotonic,
     /// The charge of a call that waits. Released with the poll.
     pub _charge: Option<Charge>,
 }
@@ -41,7 +46,8 @@ impl Poll {
     /// Has no leases yet.
     pub fn new(call: DequeueCall, reply: Reply<DeliveryGuard>, until: Monotonic) -> Self {
         let names = call.topic_names().into();
-        Self { call: Arc::new(call), names, reply, until, leases: None, empty_fetches: 0, _charge: None }
+        let (call, guesses_from) = (Arc::new(call), Monotonic::default());
+        Self { call, names, reply, until, leases: None, empty_fetches: 0, guesses_from, _charge: None }
     }
 
     /// For how long it has waited.
@@ -161,10 +167,16 @@ impl Polls {
     }
 
     /// A fetch for a poll found nothing. Returns whether the poll looks again at once: it has not done so for
-    /// too long.
-    pub fn found_nothing(&mut self, id: u64) -> bool {
+    /// too long. Otherwise it does so again after a second.
+    pub fn found_nothing(&mut self, id: u64, at: Monotonic) -> bool {
         let Some(poll) = self.0.get_mut(&id) else { return false };
+        if poll.empty_fetches >= EMPTY_FETCHES_MAX && at >= poll.guesses_from {
+            poll.empty_fetches = 0;
+        }
         poll.empty_fetches += 1;
+        if poll.empty_fetches == EMPTY_FETCHES_MAX {
+            poll.guesses_from = at.plus(GUESS_EVERY);
+        }
         poll.empty_fetches < EMPTY_FETCHES_MAX
     }
 

@@ -187,7 +187,7 @@ fn delivered(
 
 /// A fetch for a poll found nothing: it looks elsewhere, unless it has done so for too long.
 pub(super) fn found_nothing(core: &mut Core, id: u64) {
-    let again = core.polls.found_nothing(id);
+    let again = core.polls.found_nothing(id, core.time.monotonic());
     if let Some(leases) = core.polls.leases_mut(id) {
         leases.look_again |= again;
     }

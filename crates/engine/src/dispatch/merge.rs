@@ -4,6 +4,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap},
+    time::Duration,
 };
 
 use forebay_types::{Monotonic, Refusal, TopicName};
@@ -12,7 +13,7 @@ use rustc_hash::FxHashMap;
 use super::{
     head::{Head, head},
     prefetch,
-    sources::{self, BestSource},
+    sources::{self, BestSource, Guesses},
 };
 use crate::{
     api::{DequeueCall, HeadPosition},
@@ -28,6 +29,8 @@ use crate::{
 const FETCHES_PER_POLL: usize = 4;
 /// Bytes of bodies that one fetch may bring.
 const FETCH_BYTES_MAX: usize = 1 << 20;
+/// A poll for whose fetch there was no place looks again after this time.
+const PLACE_AFTER: Duration = Duration::from_millis(20);
 
 /// The result of one look at a poll's topics.
 pub(crate) enum Pick {
@@ -54,6 +57,8 @@ struct PickedItems {
     refusal: Option<Refusal>,
     /// The next item would exceed the call's bytes.
     full: bool,
+    /// There was no place for a fetch. Nobody says when there is one.
+    no_place: bool,
 }
 
 /// Takes the best items of the demanded topics out of their windows. With `last`, shards whose heads are not
@@ -62,9 +67,11 @@ pub(crate) fn pick(
     core: &mut Core,
     call: &DequeueCall,
     names: &[TopicName],
+    guesses_from: Monotonic,
     at: Monotonic,
     last: bool,
 ) -> Pick {
+    let guesses = Guesses { from: guesses_from, topics: names.len() };
     let moment = core.time.moment();
     let mut picked = PickedItems::default();
     for (number, (name, demand)) in names.iter().zip(&call.demands).enumerate() {
@@ -77,10 +84,13 @@ pub(crate) fn pick(
         if outstanding && !last {
             continue;
         }
-        let best = if is_client { sources::best(core, name) } else { None };
+        let best = if is_client { sources::best(core, name, guesses) } else { None };
         let fetch_bytes = FETCH_BYTES_MAX.max(core.settings.limits.body_bytes());
         let asked = AskedTopic { number, name, max_items: demand.max_items, call, fetch_bytes };
         pick_topic(core, &asked, best, moment, &mut picked);
+        if std::mem::take(&mut picked.no_place) {
+            core.timers.set(at.plus(PLACE_AFTER), Timer::Topic(name.clone()));
+        }
         if picked.full {
             break;
         }
@@ -195,7 +205,7 @@ fn plan_fetch(
     let BestSource { node: index, ready, .. } = source;
     let node = remote.node(index);
     let Some((node, place)) = node.and_then(|node| Some((node, node.place(&asked.name.namespace)?))) else {
-        picked.full = false;
+        (picked.full, picked.no_place) = (false, true);
         return None;
     };
     let (address, link) = (node.address.clone(), node.link);

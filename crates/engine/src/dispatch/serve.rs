@@ -86,8 +86,8 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
         answer::remove(core, id);
         return true;
     }
-    let (call, names) = (poll.call.clone(), poll.names.clone());
-    match pick(core, &call, &names, at, last) {
+    let (call, names, guesses_from) = (poll.call.clone(), poll.names.clone(), poll.guesses_from);
+    match pick(core, &call, &names, guesses_from, at, last) {
         Pick::Nothing => false,
         Pick::Refused(refusal) => {
             answer::refuse(core, id, refusal);

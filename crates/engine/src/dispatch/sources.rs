@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use forebay_types::TopicName;
+use forebay_types::{Monotonic, TopicName};
 use rand::RngExt;
 
 use crate::{
     api::HeadPosition,
-    core::{Core, policies::Eligible, remote::Source, timers::Timer},
+    core::{Core, policies::Eligible, polls::GUESS_EVERY, remote::Source, timers::Timer},
     index::NodeIndex,
 };
 
@@ -20,6 +20,17 @@ const WANTED_MAX: usize = 1_000;
 const POLLS_ADDED_UP: usize = 256;
 /// A node whose offer was declined hears after this time what is wanted all the same.
 const WANTED_AGAIN_AFTER: Duration = Duration::from_millis(20);
+/// Topics of one look for which nodes are asked that tell nothing of them.
+const GUESSED_TOPICS: usize = 4;
+
+/// A poll, as far as it matters for nodes that tell nothing of a topic.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Guesses {
+    /// Such nodes may be asked from then on.
+    pub from: Monotonic,
+    /// How many topics it polls.
+    pub topics: usize,
+}
 
 /// The best source of a topic.
 #[derive(Debug, Clone, Copy)]
@@ -48,10 +59,14 @@ impl BestSource {
 
 /// The node that has the best item of a topic, of all others. Of nodes that are equal each is taken as often
 /// as it has items: all fronts would go to the first.
-pub(super) fn best(core: &mut Core, name: &TopicName) -> Option<BestSource> {
+pub(super) fn best(core: &mut Core, name: &TopicName, guesses: Guesses) -> Option<BestSource> {
     if !core.remote.has_nodes() {
         return None;
     }
+    best_known(core, name).or_else(|| guess(core, name, guesses))
+}
+
+fn best_known(core: &mut Core, name: &TopicName) -> Option<BestSource> {
     let (at, mut later) = (core.time.monotonic(), None);
     let mut sources = core.remote.sources(name, at, &mut later);
     if let Some(later) = later {
@@ -72,6 +87,23 @@ pub(super) fn best(core: &mut Core, name: &TopicName) -> Option<BestSource> {
     let chosen = sources.swap_remove(chosen);
     let others = sources.iter().filter_map(head).min();
     Some(BestSource { node: chosen.node, ready: ready(&chosen), first, others })
+}
+
+/// One of the nodes that tell nothing of a topic, by chance. It may have items of any priority.
+fn guess(core: &mut Core, name: &TopicName, Guesses { from, topics }: Guesses) -> Option<BestSource> {
+    let at = core.time.monotonic();
+    if !core.remote.has_silent(name, at) {
+        return None;
+    }
+    // So each of many topics has its turn.
+    let has_turn = core.rng.random_range(0..topics.max(1)) < GUESSED_TOPICS;
+    let node = if at >= from && has_turn { core.remote.guess(name, at, &mut core.rng) } else { None };
+    let Some(node) = node else {
+        core.timers.set(from.max(at.plus(GUESS_EVERY)), Timer::Topic(name.clone()));
+        return None;
+    };
+    let first = HeadPosition { priority: i32::MIN, rank: i64::MIN };
+    Some(BestSource { node, ready: usize::MAX, first, others: None })
 }
 
 /// An item behind this one comes after `head` for certain.

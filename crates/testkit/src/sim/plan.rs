@@ -181,6 +181,12 @@ impl Plan {
         plan.settings.dead_letter_retention = Duration::from_secs(retention);
         if kind == Kind::Cluster {
             plan.widen(&mut dice);
+            plan.settings.followed_bytes = match seed % 8 {
+                3 => 0,
+                // One topic of each tenant.
+                7 => 2_600,
+                _ => plan.settings.followed_bytes,
+            };
         }
         plan
     }
@@ -195,6 +201,11 @@ impl Plan {
         self.pause_ms = (0, 8_000);
         self.rests = 0;
         self.one_server = false;
+    }
+
+    /// Whether nodes have room to follow all topics of each other.
+    pub fn follows_all(&self) -> bool {
+        self.settings.followed_bytes >= 1 << 20
     }
 
     /// Tiny limits and budgets, each with a chance, so that they meet in all combinations.

@@ -94,6 +94,7 @@ fn engine(status: &Status, now: Timestamp) {
     gauge!("forebay_polls_waiting").set(status.polls as f64);
     gauge!("forebay_paused", "side" => "enqueue").set(status.paused_enqueue as f64);
     gauge!("forebay_paused", "side" => "dequeue").set(status.paused_dequeue as f64);
+    gauge!("forebay_missing_sources").set(status.missing_sources.len() as f64);
     gauge!("forebay_topics").set(status.topic_count as f64);
     counter!("forebay_loop_turns_total").absolute(status.turns.count);
     gauge!("forebay_loop_longest_turn_seconds").set(status.turns.longest().as_secs_f64());

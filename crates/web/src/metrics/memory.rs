@@ -15,6 +15,8 @@ pub fn set(node: &NodeInfo, status: Option<&Status>) {
     budget("forwards", forwarded, most);
     let Some(status) = status else { return };
     budget("enqueues", status.admitted_bytes, settings.admit_bytes);
+    budget("followed", status.followed_bytes, settings.followed_bytes);
+    budget("subscriptions", status.subscription_bytes, settings.followed_bytes);
     budget("topics", status.topic_bytes, settings.topic_bytes);
     let index = status.shards.iter().map(|shard| shard.index_bytes).sum();
     budget("index", index, settings.index_bytes);

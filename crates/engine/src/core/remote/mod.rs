@@ -2,6 +2,7 @@
 //! it may be late. A lease is made by the owner alone.
 
 mod node;
+mod rate;
 mod topic;
 
 use std::{
@@ -12,9 +13,10 @@ use std::{
 };
 
 use forebay_types::{Monotonic, TopicName};
+use rand::{Rng, seq::IteratorRandom as _};
 
 pub(crate) use self::topic::Source;
-use self::{node::RemoteNode, topic::RemoteTopic};
+use self::{node::RemoteNode, rate::TenantRate, topic::RemoteTopic};
 use crate::{
     api::{PeerLink, ReadyState, Subscription, TopicHead},
     index::NodeIndex,
@@ -25,8 +27,6 @@ use crate::{
 const FIRST_HEADS_TIMEOUT: Duration = Duration::from_millis(50);
 /// A topic for which nobody polls is followed for so long.
 const UNUSED_AFTER: Duration = Duration::from_secs(10);
-/// Bytes of topics that are followed, in all; a tenant may have a quarter.
-const TOPICS_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a topic that is followed, beside its name.
 const TOPIC_BYTES: usize = 512;
 /// Topics that are visited in one turn, once a node is linked, or because nobody may poll them any more.
@@ -49,12 +49,15 @@ pub(crate) struct RemoteTopics {
     walks: BTreeMap<NodeIndex, Option<TopicName>>,
     /// Bytes of the topics.
     bytes: Arc<TenantBudget>,
+    /// How often a tenant may follow another topic, or have a node asked that tells nothing of one.
+    rate: TenantRate,
     /// Numbers the nodes.
     next: usize,
 }
 
-impl Default for RemoteTopics {
-    fn default() -> Self {
+impl RemoteTopics {
+    /// Follows topics of so many bytes at most; a tenant may have a quarter.
+    pub fn new(bytes: usize) -> Self {
         Self {
             nodes: BTreeMap::new(),
             by_address: BTreeMap::new(),
@@ -62,13 +65,12 @@ impl Default for RemoteTopics {
             looks: BTreeSet::new(),
             changed: BTreeSet::new(),
             walks: BTreeMap::new(),
-            bytes: TenantBudget::new(TOPICS_BYTES_MAX),
+            bytes: TenantBudget::new(bytes),
+            rate: TenantRate::default(),
             next: 0,
         }
     }
-}
 
-impl RemoteTopics {
     /// Items of another node can be had.
     pub fn has_nodes(&self) -> bool {
         !self.nodes.is_empty()
@@ -77,6 +79,22 @@ impl RemoteTopics {
     /// Where these nodes answer.
     pub fn addresses(&self) -> Vec<String> {
         self.by_address.keys().cloned().collect()
+    }
+
+    /// Items of this node can be had.
+    pub fn is_linked(&self, address: &str) -> bool {
+        self.by_address.contains_key(address)
+    }
+
+    /// This node answered late, and is not asked for items yet.
+    pub fn is_late(&self, address: &str, at: Monotonic) -> bool {
+        let node = self.by_address.get(address).and_then(|index| self.nodes.get(index));
+        node.is_some_and(|node| node.is_suspended(at))
+    }
+
+    /// Bytes of the topics that are followed.
+    pub fn bytes(&self) -> usize {
+        self.bytes.used()
     }
 
     /// How many topics are followed.
@@ -126,10 +144,13 @@ impl RemoteTopics {
             topic.asked_at = at;
             return;
         }
+        let refused = |limit| metrics::counter!("forebay_limit_refusals_total", "limit" => limit).increment(1);
+        if !self.rate.take(&name.namespace, at) {
+            return refused("newly followed topics");
+        }
         let bytes = name.namespace.len() + name.topic.len() + TOPIC_BYTES;
         let Ok(charge) = self.bytes.take(&name.namespace, bytes) else {
-            metrics::counter!("forebay_limit_refusals_total", "limit" => "followed topics").increment(1);
-            return;
+            return refused("followed topics");
         };
         let mut topic = RemoteTopic::new(at, charge);
         self.nodes.keys().for_each(|node| topic.add(*node));
@@ -152,12 +173,45 @@ impl RemoteTopics {
         let mut found = Vec::new();
         for source in topic.sources.iter().filter(|source| source.has_items()) {
             let Some(node) = self.nodes.get(&source.node) else { continue };
-            match node.suspended_until.into_iter().chain(source.suspended_until).max() {
+            match node.suspended_until().into_iter().chain(source.suspended_until).max() {
                 Some(until) if at < until => *later = Some(later.map_or(until, |later| later.min(until))),
                 _ => found.push(*source),
             }
         }
         found
+    }
+
+    /// Nodes that tell nothing of a topic: it is not followed, or they have no room for another follower. They
+    /// may have items all the same.
+    fn silent<'a>(&'a self, name: &TopicName, at: Monotonic) -> impl Iterator<Item = NodeIndex> + 'a {
+        let topic = self.topics.get(name);
+        let begins = topic.is_some_and(|topic| at < topic.begun_at.plus(FIRST_HEADS_TIMEOUT));
+        let nodes = self.nodes.iter().filter(move |(_, node)| !begins && !node.is_suspended(at));
+        let tells = |topic: &RemoteTopic, node| topic.source(node).is_some_and(|source| source.state.is_some());
+        nodes.map(|(node, _)| *node).filter(move |node| !topic.is_some_and(|topic| tells(topic, *node)))
+    }
+
+    /// Whether a node tells nothing of a topic.
+    pub fn has_silent(&self, name: &TopicName, at: Monotonic) -> bool {
+        self.silent(name, at).next().is_some()
+    }
+
+    /// One of the nodes that tell nothing of a topic, to be asked for items. It is asked to tell of it, too, in
+    /// case there is room by now.
+    /// `None`: the tenant has had nodes asked too often.
+    pub fn guess(&mut self, name: &TopicName, at: Monotonic, rng: &mut impl Rng) -> Option<NodeIndex> {
+        let node = self.silent(name, at).choose(rng)?;
+        if !self.rate.take(&name.namespace, at) {
+            return None;
+        }
+        match self.source_mut(name, node) {
+            Some(source) => {
+                source.tell_anew();
+                self.changed.insert(name.clone());
+            }
+            None => self.ask(name, at),
+        }
+        Some(node)
     }
 
     /// Items of a source are about to be asked for.
@@ -178,10 +232,12 @@ impl RemoteTopics {
         true
     }
 
-    /// Items of a source were asked for, and this is what it says.
+    /// Items of a source were asked for, and this is what it says. One that tells nothing of the topic has
+    /// other items later, and would not say so.
     pub fn fetched(&mut self, name: &TopicName, node: NodeIndex, left: Option<ReadyState>) {
         if let Some(state) = left
             && let Some(source) = self.source_mut(name, node)
+            && source.state.is_some()
         {
             source.state = Some(state);
         }
@@ -195,7 +251,7 @@ impl RemoteTopics {
     }
 
     fn source_mut(&mut self, name: &TopicName, node: NodeIndex) -> Option<&mut Source> {
-        self.topics.get_mut(name)?.sources.iter_mut().find(|source| source.node == node)
+        self.topics.get_mut(name)?.source_mut(node)
     }
 
     /// The polls of a topic that wait may be others than before.
@@ -313,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_node_that_is_linked_later_hears_of_a_poll_that_waits() {
-        let mut topics = RemoteTopics::default();
+        let mut topics = RemoteTopics::new(1 << 20);
         topics.ask(&name(), at(0));
         assert!(!turn(&mut topics, at(0), 2));
         let mut sent = link(&mut topics, "a:1");
@@ -329,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_topic_that_nobody_polls_any_more_is_forgotten() {
-        let mut topics = RemoteTopics::default();
+        let mut topics = RemoteTopics::new(1 << 20);
         let mut sent = link(&mut topics, "a:1");
         topics.ask(&name(), at(0));
         turn(&mut topics, at(0), 1);
@@ -343,7 +399,7 @@ mod tests {
 
     #[test]
     fn news_wait_for_room_on_the_way_one_a_topic() {
-        let mut topics = RemoteTopics::default();
+        let mut topics = RemoteTopics::new(1 << 20);
         let mut sent = link(&mut topics, "a:1");
         topics.ask(&name(), at(0));
         turn(&mut topics, at(0), 1);
@@ -357,8 +413,34 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_tells_nothing_is_asked_all_the_same() {
+        use rand::{SeedableRng as _, rngs::StdRng};
+        let mut rng = StdRng::seed_from_u64(1);
+        let mut topics = RemoteTopics::new(3_000);
+        let mut sent = link(&mut topics, "a:1");
+        topics.ask(&name(), at(0));
+        turn(&mut topics, at(0), 1);
+        assert_eq!(sent.try_recv().unwrap(), subscription(Some(1)));
+        assert!(!topics.has_silent(&name(), at(0)), "its first words are waited for");
+        // It has no room for another follower.
+        let node = topics.guess(&name(), at(1), &mut rng).unwrap();
+        topics.fetched(&name(), node, Some(ReadyState::default()));
+        assert!(topics.has_silent(&name(), at(1)), "what it says once does not last");
+        turn(&mut topics, at(1), 1);
+        assert_eq!(sent.try_recv().unwrap(), subscription(Some(1)), "it may have room by now");
+        let told = TopicHead { name: name(), state: ReadyState::default(), offered: 0 };
+        assert!(topics.take_in("a:1", &told) && !topics.has_silent(&name(), at(1)));
+
+        let unfollowed = TopicName::new("ns", "u");
+        topics.ask(&unfollowed, at(1));
+        assert_eq!((topics.len(), topics.guess(&unfollowed, at(1), &mut rng)), (1, Some(node)), "no room here");
+        topics.node_mut(node).unwrap().is_late(at(1));
+        assert_eq!(topics.guess(&unfollowed, at(1), &mut rng), None);
+    }
+
+    #[test]
     fn a_tenant_follows_so_many_topics_and_no_more() {
-        let mut topics = RemoteTopics { bytes: TenantBudget::new(5_000), ..RemoteTopics::default() };
+        let mut topics = RemoteTopics::new(5_000);
         for number in 0..100 {
             topics.ask(&TopicName::new("ns", format!("t{number}")), at(0));
         }

@@ -24,7 +24,7 @@ pub(crate) struct RemoteNode {
     /// The number of the link, as the node knows it.
     pub link: u64,
     /// It answered late, and is not asked before.
-    pub suspended_until: Option<Monotonic>,
+    suspended_until: Option<Monotonic>,
     /// For how long it was suspended last.
     suspended: Duration,
     /// Places for fetches.
@@ -72,18 +72,34 @@ impl RemoteNode {
         !self.untold.is_empty() && !self.subscriptions.is_closed()
     }
 
+    /// It answered late, and is not asked before.
+    pub fn suspended_until(&self) -> Option<Monotonic> {
+        self.suspended_until
+    }
+
+    /// It answered late, and is not asked yet.
+    pub fn is_suspended(&self, at: Monotonic) -> bool {
+        self.suspended_until.is_some_and(|until| at < until)
+    }
+
     /// It did not answer in time. The second time in a row it is left alone for twice as long.
     pub fn is_late(&mut self, at: Monotonic) {
-        if self.suspended_until.is_some_and(|until| at < until) {
+        if self.is_suspended(at) {
             return;
         }
         let (first, most) = SUSPENDED;
+        if self.suspended == first {
+            tracing::warn!("the node at {} answers late: its items do not come here for now", self.address);
+        }
         self.suspended = (self.suspended * 2).clamp(first, most);
         self.suspended_until = Some(at.plus(self.suspended));
     }
 
     /// It answered in time.
     pub fn answered(&mut self) {
+        if self.suspended > SUSPENDED.0 {
+            tracing::info!("the node at {} answers in time again", self.address);
+        }
         (self.suspended, self.suspended_until) = (Duration::ZERO, None);
     }
 }

@@ -49,6 +49,16 @@ impl RemoteTopic {
             self.sources.push(Source { node, state: None, suspended_until: None, told: None, offers: false });
         }
     }
+
+    /// A node as a source.
+    pub fn source(&self, node: NodeIndex) -> Option<&Source> {
+        self.sources.iter().find(|source| source.node == node)
+    }
+
+    /// The same, to be changed.
+    pub fn source_mut(&mut self, node: NodeIndex) -> Option<&mut Source> {
+        self.sources.iter_mut().find(|source| source.node == node)
+    }
 }
 
 impl Source {
@@ -74,6 +84,11 @@ impl Source {
             (self.told, self.offers) = (Some(0), true);
             self.suspended_until = None;
         }
+    }
+
+    /// It is to be told of the topic as if for the first time.
+    pub fn tell_anew(&mut self) {
+        self.told = None;
     }
 
     /// It gives nothing before. Then it is asked again, for what it told of last.

@@ -19,8 +19,6 @@ use crate::{
     messages::tenant_budget::TenantBudget,
 };
 
-/// Bytes of subscriptions of all nodes; a tenant may have a quarter.
-const SUBSCRIPTIONS_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a subscription beside the name of its topic.
 const SUBSCRIPTION_BYTES: usize = 256;
 /// Topics that one turn looks at.
@@ -43,20 +41,24 @@ pub(crate) struct Watchers {
     bytes: Arc<TenantBudget>,
 }
 
-impl Default for Watchers {
-    fn default() -> Self {
+impl Watchers {
+    /// Has room for subscriptions of so many bytes; a tenant may have a quarter.
+    pub fn new(bytes: usize) -> Self {
         Self {
             links: BTreeMap::new(),
             topics: FxHashMap::default(),
             touched: BTreeSet::new(),
             due: BTreeSet::new(),
             ended: Vec::new(),
-            bytes: TenantBudget::new(SUBSCRIPTIONS_BYTES_MAX),
+            bytes: TenantBudget::new(bytes),
         }
     }
-}
 
-impl Watchers {
+    /// Bytes of all subscriptions.
+    pub fn bytes(&self) -> usize {
+        self.bytes.used()
+    }
+
     /// A node follows topics from now on.
     pub fn begin(&mut self, number: u64, heads: mpsc::Sender<Vec<TopicHead>>) {
         self.links.insert(number, Link::new(heads));

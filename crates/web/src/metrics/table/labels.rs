@@ -27,6 +27,7 @@ pub const LIMITS: Values = Fixed(&[
     "calls to another node",
     "fetched bytes",
     "followed topics",
+    "newly followed topics",
     "subscriptions",
     "audit",
 ]);
@@ -92,7 +93,16 @@ pub const NAMES: Values = Fixed(&[]);
 /// Namespaces as grants name them.
 pub(crate) const GRANTED: Values = Fixed(&[]);
 /// The uses of memory.
-pub const BUDGETS: Values =
-    Fixed(&["requests", "unsent", "polls", "forwards", "enqueues", "topics", "index"]);
+pub const BUDGETS: Values = Fixed(&[
+    "requests",
+    "unsent",
+    "polls",
+    "forwards",
+    "enqueues",
+    "followed",
+    "subscriptions",
+    "topics",
+    "index",
+]);
 /// Why spans reach no collector.
 pub(crate) const SPANS_DROPPED: Values = Fixed(&["full", "failed", "refused", "stopped"]);

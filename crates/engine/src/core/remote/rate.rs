@@ -1,0 +1,90 @@
+//! How often each tenant may do something.
+
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use forebay_types::{Monotonic, Namespace};
+use governor::{
+    Quota, RateLimiter,
+    clock::Clock,
+    middleware::NoOpMiddleware,
+    nanos::Nanos,
+    state::keyed::HashMapStateStore,
+};
+
+/// Times in a second, and at once after a pause.
+const PER_SECOND: NonZeroU32 = NonZeroU32::new(2_000).unwrap();
+/// Tenants that are remembered before those are forgotten that have done nothing lately.
+const TENANTS_MAX: usize = 4_096;
+
+/// The time of the event loop.
+#[derive(Debug, Clone, Default)]
+struct LoopClock(Arc<AtomicU64>);
+
+impl Clock for LoopClock {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        self.0.load(Relaxed).into()
+    }
+}
+
+/// How often each tenant may do something.
+#[derive(Debug)]
+pub(super) struct TenantRate {
+    /// What each has done.
+    limiter: RateLimiter<Namespace, HashMapStateStore<Namespace>, LoopClock, NoOpMiddleware<Nanos>>,
+    /// The clock of it.
+    clock: LoopClock,
+}
+
+impl Default for TenantRate {
+    fn default() -> Self {
+        let (quota, clock) = (Quota::per_second(PER_SECOND), LoopClock::default());
+        let limiter = RateLimiter::new(quota, HashMapStateStore::default(), clock.clone());
+        Self { limiter, clock }
+    }
+}
+
+impl TenantRate {
+    /// A tenant is about to do it. Returns whether it may.
+    pub fn take(&self, namespace: &Namespace, at: Monotonic) -> bool {
+        self.clock.0.store(at.since(Monotonic::default()).as_nanos() as u64, Relaxed);
+        if self.limiter.len() >= TENANTS_MAX {
+            self.limiter.retain_recent();
+        }
+        self.limiter.check_key(namespace).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn each_tenant_has_so_many_a_second() {
+        let rate = TenantRate::default();
+        let at = Monotonic::from_start(Duration::from_secs(5));
+        let most = PER_SECOND.get() as usize;
+        let taken = |namespace: &str, at| (0..5_000).filter(|_| rate.take(&namespace.into(), at)).count();
+        assert_eq!([taken("a", at), taken("b", at), taken("a", at)], [most, most, 0]);
+        assert_eq!(taken("a", at.plus(Duration::from_millis(500))), most / 2);
+    }
+
+    #[test]
+    fn tenants_that_did_nothing_lately_are_forgotten() {
+        let rate = TenantRate::default();
+        for number in 0..20_000_u64 {
+            let at = Monotonic::from_start(Duration::from_millis(number));
+            assert!(rate.take(&number.to_string().as_str().into(), at));
+        }
+        assert!(rate.limiter.len() <= TENANTS_MAX, "{} are remembered", rate.limiter.len());
+    }
+}

@@ -1,0 +1,143 @@
+//! Pages of active topics of the last moments. Each costs two questions to every node, and consumers without
+//! work ask for the same one again and again.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use forebay_engine::{ActiveTopics, ActiveTopicsCall, Charge, TenantBudget};
+use forebay_types::Refusal;
+use futures_util::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
+use tokio::time::Instant;
+
+/// A page is given again for so long from when it was asked for.
+const KEPT_FOR: Duration = Duration::from_millis(200);
+/// Bytes of pages that are kept, in all; a tenant may have a quarter.
+const KEPT_BYTES_MAX: usize = 32 << 20;
+/// About the bytes of a page, and of each topic of it.
+const PAGE_BYTES: (usize, usize) = (1 << 10, 300);
+
+/// The answer, or the way to it.
+type Page = Shared<BoxFuture<'static, Result<ActiveTopics, Refusal>>>;
+
+/// A page, for a moment.
+struct KeptPage {
+    /// When it was asked for.
+    since: Instant,
+    /// The page.
+    page: Page,
+    /// Its bytes.
+    _charge: Charge,
+}
+
+/// Pages of the last moments.
+pub(crate) struct KeptPages {
+    /// The pages, by the calls that asked for them.
+    pages: Mutex<HashMap<ActiveTopicsCall, KeptPage>>,
+    /// Their bytes.
+    bytes: Arc<TenantBudget>,
+}
+
+impl Default for KeptPages {
+    fn default() -> Self {
+        Self { pages: Mutex::default(), bytes: TenantBudget::new(KEPT_BYTES_MAX) }
+    }
+}
+
+impl KeptPages {
+    /// The page of a call: one that is kept, or one that `ask` gets, and for which others wait, too. One that
+    /// was refused is asked for again by the next caller.
+    pub async fn get(
+        &self,
+        call: ActiveTopicsCall,
+        ask: impl Future<Output = Result<ActiveTopics, Refusal>> + Send + 'static,
+    ) -> Result<ActiveTopics, Refusal> {
+        match self.kept(&call, ask.boxed()) {
+            Ok(page) => page.await,
+            Err(ask) => ask.await,
+        }
+    }
+
+    /// A page that is kept. Otherwise what it takes to get one, if there is no room to keep it.
+    fn kept(
+        &self,
+        call: &ActiveTopicsCall,
+        ask: BoxFuture<'static, Result<ActiveTopics, Refusal>>,
+    ) -> Result<Page, BoxFuture<'static, Result<ActiveTopics, Refusal>>> {
+        let now = Instant::now();
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.retain(|_, kept| {
+            let refused = kept.page.peek().is_some_and(Result::is_err);
+            !refused && now.duration_since(kept.since) < KEPT_FOR
+        });
+        if let Some(kept) = pages.get(call) {
+            return Ok(kept.page.clone());
+        }
+        let (page, topic) = PAGE_BYTES;
+        let Ok(charge) = self.bytes.take(&call.namespace, page + call.limit * topic) else { return Err(ask) };
+        let page = ask.shared();
+        pages.insert(call.clone(), KeptPage { since: now, page: page.clone(), _charge: charge });
+        Ok(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use forebay_types::Reason;
+
+    use super::*;
+
+    fn call(namespace: &str, limit: usize) -> ActiveTopicsCall {
+        ActiveTopicsCall { namespace: namespace.into(), limit, ..ActiveTopicsCall::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_is_asked_for_once_in_a_while() {
+        let (kept, asked) = (KeptPages::default(), Arc::new(AtomicUsize::new(0)));
+        let ask = || {
+            let asked = asked.clone();
+            async move {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                asked.fetch_add(1, Relaxed);
+                Ok(ActiveTopics::default())
+            }
+        };
+        let (first, second) = tokio::join!(kept.get(call("ns", 9), ask()), kept.get(call("ns", 9), ask()));
+        assert!(first.is_ok() && second.is_ok());
+        kept.get(call("ns", 9), ask()).await.unwrap();
+        assert_eq!(asked.load(Relaxed), 1);
+        kept.get(call("ns", 8), ask()).await.unwrap();
+        kept.get(call("other", 9), ask()).await.unwrap();
+        assert_eq!(asked.load(Relaxed), 3, "another call, another tenant");
+        tokio::time::advance(KEPT_FOR).await;
+        kept.get(call("ns", 9), ask()).await.unwrap();
+        assert_eq!(asked.load(Relaxed), 4);
+        assert_eq!(kept.pages.lock().unwrap().len(), 1, "the others are let go of");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_is_for_those_who_waited_for_it() {
+        let kept = KeptPages::default();
+        let refused = async { Err(Refusal::new(Reason::Overloaded, "full")) };
+        assert!(kept.get(call("ns", 9), refused).await.is_err());
+        assert!(kept.get(call("ns", 9), async { Ok(ActiveTopics::default()) }).await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tenant_without_room_gets_its_page_all_the_same() {
+        let kept = KeptPages::default();
+        for limit in 1_000..1_100 {
+            let page = async { Ok(ActiveTopics::default()) };
+            kept.get(call("ns", limit), page).await.unwrap();
+        }
+        let pages = kept.pages.lock().unwrap().len();
+        assert!((10..50).contains(&pages), "{pages} pages are kept");
+    }
+}
