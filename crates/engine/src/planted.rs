@@ -38,6 +38,8 @@ pub enum Bug {
     FetchBoundIgnored,
     /// Items are offered to nobody.
     NothingOffered,
+    /// Nodes that tell nothing of a topic are not asked for items.
+    NothingGuessed,
     /// An at-most-once item is handed out though it may still be in its shard.
     ConsumedUnsurely,
     /// Two enqueues with one key are in flight at once.

@@ -17,8 +17,7 @@ use crate::{
 pub(super) const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl PeerLinks {
-    /// Has another node look at its shards. `None`: no answer came, as from a node of the release before this
-    /// call.
+    /// Has another node look at its shards. `None`: no answer came.
     pub async fn ask<L: Look>(&self, address: &str, look: &L) -> Option<Part<L::Answer>> {
         let request = looks::request(look);
         let ask = async |mut client: Client| client.ask(limited(request)).await;

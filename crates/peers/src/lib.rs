@@ -15,7 +15,6 @@ pub mod history;
 mod keys;
 mod links;
 pub mod looks;
-mod old_looks;
 mod operations;
 mod room;
 mod serve_forwarded;

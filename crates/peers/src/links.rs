@@ -132,12 +132,7 @@ impl ClusterLinks for PeerLinks {
 
     async fn answers(&self, address: &str) -> bool {
         let ask = async |mut client: Client| client.ping(PingRequest {}).await;
-        match self.question(address, ASK_TIMEOUT, ask).await {
-            Some(Ok(_)) => true,
-            // A node of the release before this call was there.
-            Some(Err(status)) => status.code() == Code::Unimplemented,
-            None => false,
-        }
+        matches!(self.question(address, ASK_TIMEOUT, ask).await, Some(Ok(_)))
     }
 
     async fn catalog_changed(&self, address: &str) -> bool {

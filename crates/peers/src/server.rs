@@ -12,12 +12,9 @@ use forebay_proto::peer::{
     ChangeItemsResponse, CopyCatalogRequest, CopyCatalogResponse, CountBeforeRequest, CountBeforeResponse,
     CountItemsRequest, CountItemsResponse, EnqueueRequest, EnqueueResponse, ExtendLeaseRequest,
     ExtendLeaseResponse, FindKeysRequest, FindKeysResponse, ForgetCountsRequest, ForgetCountsResponse,
-    GetHistoryRequest, GetHistoryResponse, GetItemRequest, GetItemResponse, GetStandingRequest,
-    GetStandingResponse, GetTopicRequest, GetTopicResponse, GroupDeadLettersRequest,
-    GroupDeadLettersResponse, IsReadyForRequest, IsReadyForResponse, LeaseItemsRequest, LeaseItemsResponse,
-    ListActiveTopicsRequest, ListActiveTopicsResponse, ListConsumersRequest, ListConsumersResponse,
-    ListItemsRequest, ListItemsResponse, ListOperationsRequest, ListOperationsResponse, ListRecentRequest,
-    ListRecentResponse, ListTopicsRequest, ListTopicsResponse, NackRequest, OrderOperationRequest,
+    GetStandingRequest, GetStandingResponse, IsReadyForRequest, IsReadyForResponse, LeaseItemsRequest,
+    LeaseItemsResponse, ListActiveTopicsRequest, ListActiveTopicsResponse, ListOperationsRequest,
+    ListOperationsResponse, ListRecentRequest, ListRecentResponse, NackRequest, OrderOperationRequest,
     OrderOperationResponse, OwnsShardRequest, OwnsShardResponse, PingRequest, PingResponse, SettleResponse,
     WatchTopicsRequest, WatchTopicsResponse,
     peer_service_server::{PeerService, PeerServiceServer},
@@ -36,7 +33,7 @@ use super::{
     changes,
     connection::PeerListener,
     credentials::{CheckCredentials, Credentials},
-    explain, keys, old_looks, operations, serve_forwarded,
+    explain, keys, operations, serve_forwarded,
 };
 use crate::{ask, copy, history::History, watch, wire};
 
@@ -181,27 +178,6 @@ impl PeerService for PeerCalls {
         ask::ask(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
     }
 
-    async fn list_topics(
-        &self,
-        request: Request<ListTopicsRequest>,
-    ) -> Result<Response<ListTopicsResponse>, Status> {
-        old_looks::list_topics(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
-    }
-
-    async fn list_consumers(
-        &self,
-        request: Request<ListConsumersRequest>,
-    ) -> Result<Response<ListConsumersResponse>, Status> {
-        old_looks::list_consumers(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
-    }
-
-    async fn get_history(
-        &self,
-        request: Request<GetHistoryRequest>,
-    ) -> Result<Response<GetHistoryResponse>, Status> {
-        old_looks::get_history(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
-    }
-
     async fn list_recent(
         &self,
         request: Request<ListRecentRequest>,
@@ -214,33 +190,6 @@ impl PeerService for PeerCalls {
         request: Request<ForgetCountsRequest>,
     ) -> Result<Response<ForgetCountsResponse>, Status> {
         ask::forget_counts(&self.engine, request.into_inner()).await.map(Response::new)
-    }
-
-    async fn get_topic(
-        &self,
-        request: Request<GetTopicRequest>,
-    ) -> Result<Response<GetTopicResponse>, Status> {
-        old_looks::get_topic(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
-    }
-
-    async fn list_items(
-        &self,
-        request: Request<ListItemsRequest>,
-    ) -> Result<Response<ListItemsResponse>, Status> {
-        old_looks::list_items(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
-    }
-
-    async fn get_item(&self, request: Request<GetItemRequest>) -> Result<Response<GetItemResponse>, Status> {
-        old_looks::get_item(&self.engine, &self.history, request.into_inner()).await.map(Response::new)
-    }
-
-    async fn group_dead_letters(
-        &self,
-        request: Request<GroupDeadLettersRequest>,
-    ) -> Result<Response<GroupDeadLettersResponse>, Status> {
-        old_looks::group_dead_letters(&self.engine, &self.history, request.into_inner())
-            .await
-            .map(Response::new)
     }
 
     async fn list_operations(

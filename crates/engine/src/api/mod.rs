@@ -65,8 +65,8 @@ pub(crate) use shard_set::ByIntake;
 pub use shard_set::{Intake, ListedShard};
 pub use sight::ShardSight;
 pub use status::{
-    BreakerPhase, MissingHome, MissingSource, ShardCounts, ShardState, ShardStatus, Status, SweepStatus, TopicStatus,
-    TurnStatus,
+    BreakerPhase, MissingHome, MissingSource, ShardCounts, ShardState, ShardStatus, Status, SweepStatus,
+    TopicStatus, TurnStatus,
 };
 pub(crate) use tasks::TaskSupervisor;
 pub use tasks::{Task, TaskName, Tasks};

@@ -153,6 +153,8 @@ engine! {
         with |plan| plan.topics = 4;
     items_fetched_beyond_better_ones: FetchBoundIgnored in Cluster breaks "PRIORITY-ACROSS";
     items_that_are_offered_to_nobody: NothingOffered in Cluster breaks "WAKE-ACROSS";
+    items_of_topics_that_cannot_be_followed: NothingGuessed in Cluster breaks "WAKE-ACROSS"
+        with |plan| plan.settings.followed_bytes = 0;
     an_item_delivered_twice_that_may_be_in_its_shard: ConsumedUnsurely in Moves | Cluster
         breaks "LEASE-BEFORE-DELIVERY";
     a_named_shard_that_is_forgotten: NamedShardForgotten in Moves | Cluster breaks "IDEMPOTENT-ENQUEUE";

@@ -144,7 +144,8 @@ impl RemoteTopics {
             topic.asked_at = at;
             return;
         }
-        let refused = |limit| metrics::counter!("forebay_limit_refusals_total", "limit" => limit).increment(1);
+        let refused =
+            |limit| metrics::counter!("forebay_limit_refusals_total", "limit" => limit).increment(1);
         if !self.rate.take(&name.namespace, at) {
             return refused("newly followed topics");
         }
@@ -187,7 +188,8 @@ impl RemoteTopics {
         let topic = self.topics.get(name);
         let begins = topic.is_some_and(|topic| at < topic.begun_at.plus(FIRST_HEADS_TIMEOUT));
         let nodes = self.nodes.iter().filter(move |(_, node)| !begins && !node.is_suspended(at));
-        let tells = |topic: &RemoteTopic, node| topic.source(node).is_some_and(|source| source.state.is_some());
+        let tells =
+            |topic: &RemoteTopic, node| topic.source(node).is_some_and(|source| source.state.is_some());
         nodes.map(|(node, _)| *node).filter(move |node| !topic.is_some_and(|topic| tells(topic, *node)))
     }
 
@@ -433,7 +435,11 @@ mod tests {
 
         let unfollowed = TopicName::new("ns", "u");
         topics.ask(&unfollowed, at(1));
-        assert_eq!((topics.len(), topics.guess(&unfollowed, at(1), &mut rng)), (1, Some(node)), "no room here");
+        assert_eq!(
+            (topics.len(), topics.guess(&unfollowed, at(1), &mut rng)),
+            (1, Some(node)),
+            "no room here"
+        );
         topics.node_mut(node).unwrap().is_late(at(1));
         assert_eq!(topics.guess(&unfollowed, at(1), &mut rng), None);
     }

@@ -10,10 +10,7 @@ use std::{
 
 use forebay_types::{Monotonic, Namespace};
 use governor::{
-    Quota, RateLimiter,
-    clock::Clock,
-    middleware::NoOpMiddleware,
-    nanos::Nanos,
+    Quota, RateLimiter, clock::Clock, middleware::NoOpMiddleware, nanos::Nanos,
     state::keyed::HashMapStateStore,
 };
 
