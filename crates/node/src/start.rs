@@ -283,7 +283,8 @@ fn watch(config: &Config, own: &JoiningNode, engine: Engine) -> Option<JoinHandl
 /// The queue that serves clients. It passes calls on to other nodes, if any can join.
 fn queue(engine: &Engine, config: &Config, own: &JoiningNode, clock: Arc<dyn Clock>) -> Queue {
     let front = Front::new(engine.clone(), links(config, own));
-    Queue { engine: engine.clone(), front, rules: Arc::new(config.rules.clone()), clock }
+    let (rules, cluster) = (Arc::new(config.rules.clone()), own.state.subscribe());
+    Queue { engine: engine.clone(), front, rules, cluster, clock }
 }
 
 /// The calls for operators.

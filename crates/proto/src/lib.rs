@@ -35,6 +35,9 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin
 /// The header of an enqueue's answer that says which shard the next call for the topic may name.
 pub const NEXT_SHARD_HEADER: &str = "forebay-shard";
 
+/// The header of a dequeue's answer that says which node most of its items came from.
+pub const NODE_HEADER: &str = "forebay-node";
+
 /// The full name of the service, as health checks ask for it.
 pub const SERVICE: &str = "forebay.v1.QueueService";
 

@@ -12,6 +12,8 @@ pub struct Status {
     /// When the oldest item that is first in its topic became ready, in microseconds since the Unix epoch.
     /// Each status looks at 1,000 topics, and this is as of the last look at all.
     pub oldest_ready_micros: Option<i64>,
+    /// Where other nodes answer whose items come to the consumers of this one, `host:port`.
+    pub givers: Vec<String>,
     /// Long polls that wait.
     pub polls: usize,
     /// Topics and namespaces that are paused for new items.

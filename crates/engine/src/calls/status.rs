@@ -46,6 +46,7 @@ pub(crate) fn serve(core: &mut Core) -> Status {
             .map(|(shard, until)| MissingHome { shard: shard.0, until_micros: until.as_micros() })
             .collect(),
         oldest_ready_micros: core.oldest_ready.known().map(Timestamp::as_micros),
+        givers: givers(core),
         polls: core.polls.len(),
         paused_enqueue: core.policies.paused(Side::Enqueue),
         paused_dequeue: core.policies.paused(Side::Dequeue),
@@ -59,6 +60,14 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         turns,
         clock_stepped_micros: u64::try_from(core.time.stepped().as_micros()).unwrap_or(u64::MAX),
     }
+}
+
+/// The nodes whose items come here.
+fn givers(core: &Core) -> Vec<String> {
+    let nodes = core.peer_loads.nodes();
+    let givers =
+        nodes.filter(|(address, program)| *program == Program::Present && core.remote.is_linked(address));
+    givers.map(|(address, _)| address.to_owned()).collect()
 }
 
 /// The nodes whose items do not come here.

@@ -1,7 +1,11 @@
 //! `Dequeue`: checks the demands and has the engine lease items. A long poll does not count as a call in
 //! progress while it waits.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 
 use forebay_edge::{
     admission::Call,
@@ -9,14 +13,17 @@ use forebay_edge::{
     traces::{note_items, note_origins},
 };
 use forebay_engine::{CallerFrom, DeliveredItem, Demand, DequeueCall};
+use forebay_membership::ClusterState;
 use forebay_proto::{
+    NODE_HEADER,
     time::to_timestamp,
     v1::{
         DeliveryPolicy as WirePolicy, DequeueRequest, DequeueResponse, DequeuedItem, TopicDemand,
         topic_demand::Selector,
     },
 };
-use forebay_types::{DeliveryPolicy, Limits, Reason, Refusal, cut_text};
+use forebay_types::{DeliveryPolicy, Limits, Reason, Refusal, ShardId, cut_text};
+use tonic::Response;
 
 use super::queue::Queue;
 
@@ -32,7 +39,7 @@ pub async fn dequeue(
     call: &Call,
     from: CallerFrom,
     request: DequeueRequest,
-) -> Result<DequeueResponse, Refusal> {
+) -> Result<Response<DequeueResponse>, Refusal> {
     let asked = check(queue, request)?;
     let namespace = asked.namespace.clone();
     call.request().count_for(&namespace)?;
@@ -51,7 +58,29 @@ pub async fn dequeue(
     let items = queue.engine.dequeue_if(DequeueCall { wait, from, ..asked }, fits).await?;
     note_items(items.iter().map(|item| item.id.shard));
     note_origins(items.iter().map(|item| (item.id, &item.body.headers[..], item.attempt)));
-    Ok(DequeueResponse { items: items.into_iter().map(|item| to_wire(&namespace, item)).collect() })
+    let node = source(&queue.cluster.borrow(), items.iter().map(|item| item.id.shard));
+    let items = items.into_iter().map(|item| to_wire(&namespace, item)).collect();
+    let mut response = Response::new(DequeueResponse { items });
+    if let Some(node) = node.and_then(|name| name.parse().ok()) {
+        response.metadata_mut().insert(NODE_HEADER, node);
+    }
+    Ok(response)
+}
+
+/// The node that owns most of these shards, each of which counts as often as it comes; this one rather than
+/// one that owns as many.
+fn source(cluster: &ClusterState, shards: impl Iterator<Item = ShardId>) -> Option<String> {
+    let mut counts = BTreeMap::<ShardId, usize>::new();
+    shards.for_each(|shard| *counts.entry(shard).or_default() += 1);
+    let mut nodes = BTreeMap::<&str, usize>::new();
+    for (shard, count) in counts {
+        let home = cluster.shards.iter().find(|home| home.id == shard);
+        if let Some(owner) = home.and_then(|home| home.owner.as_ref()) {
+            *nodes.entry(owner.as_str()).or_default() += count;
+        }
+    }
+    let best = nodes.into_iter().min_by_key(|(name, count)| (Reverse(*count), **name != *cluster.own));
+    best.map(|(name, _)| name.to_owned())
 }
 
 fn check(queue: &Queue, mut request: DequeueRequest) -> Result<DequeueCall, Refusal> {
@@ -126,6 +155,8 @@ fn to_wire(namespace: &str, item: DeliveredItem) -> DequeuedItem {
 
 #[cfg(test)]
 mod tests {
+    use forebay_membership::ShardHome;
+
     use super::*;
 
     fn demand(topic: &str, max_items: u32) -> TopicDemand {
@@ -136,6 +167,26 @@ mod tests {
     fn refused(asked: Vec<TopicDemand>, reason: Reason, field: &str) {
         let refusal = demands(&Limits::default(), asked).unwrap_err();
         assert_eq!((refusal.reason, refusal.field.as_deref()), (reason, Some(field)));
+    }
+
+    #[test]
+    fn the_node_is_named_that_most_items_came_from() {
+        let owners = [(1, Some("a")), (2, Some("b")), (3, Some("c")), (4, Some("c")), (5, None)];
+        let home = |(id, owner): (u32, Option<&str>)| ShardHome {
+            id: ShardId(id),
+            state: "active".to_owned(),
+            home: None,
+            pinned: false,
+            owner: owner.map(|name| name.parse().unwrap()),
+        };
+        let shards = owners.into_iter().map(home).collect();
+        let cluster = ClusterState { own: "b".to_owned(), shards, ..ClusterState::default() };
+        let named = |shards: &[u32]| source(&cluster, shards.iter().copied().map(ShardId));
+        assert_eq!(named(&[]), None, "there are no items");
+        assert_eq!(named(&[1, 2, 1]).as_deref(), Some("a"));
+        assert_eq!(named(&[1, 2, 4, 2, 3, 3]).as_deref(), Some("c"), "of both its shards");
+        assert_eq!(named(&[1, 2]).as_deref(), Some("b"), "this node rather than another");
+        assert_eq!(named(&[5, 9, 1]).as_deref(), Some("a"), "as far as owners are known");
     }
 
     #[test]

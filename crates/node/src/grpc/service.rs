@@ -19,7 +19,8 @@ impl QueueService for Queue {
     async fn dequeue(&self, request: Request<v1::DequeueRequest>) -> Answer<v1::DequeueResponse> {
         let call = Call::of(&request)?;
         let from = from::of(&request);
-        answer(dequeue::dequeue(self, &call, from, request.into_inner()).await)
+        let answer = dequeue::dequeue(self, &call, from, request.into_inner()).await;
+        answer.map_err(|refusal| status::of_call(&refusal))
     }
 
     async fn ack(&self, request: Request<v1::AckRequest>) -> Answer<v1::AckResponse> {

@@ -26,6 +26,14 @@ impl Admin {
     pub(super) async fn own_shards(&self) -> Vec<ShardStatus> {
         self.status.get().await.map(|status| status.shards.clone()).unwrap_or_default()
     }
+
+    /// The nodes of the cluster, as those see them who may see all.
+    pub(super) async fn nodes(&self, cluster: &ClusterState) -> Vec<v1::Node> {
+        // The engine knows which programs give items to this node.
+        let status = self.status.get().await;
+        let givers = status.as_ref().map_or(&[][..], |status| &status.givers);
+        cluster.nodes.iter().map(|it| node(it, it.name == cluster.own, givers)).collect()
+    }
 }
 
 /// Serves ListNodes. Who does not see all learns how to reach the nodes.
@@ -36,8 +44,7 @@ pub async fn nodes(
 ) -> Result<v1::ListNodesResponse, Refusal> {
     let v1::ListNodesRequest { page_size, page_token } = request;
     let cluster = admin.cluster();
-    let own = |node: &Member| node.name == cluster.own;
-    let nodes = cluster.nodes.iter().map(|it| node(it, own(it))).collect();
+    let nodes = admin.nodes(&cluster).await;
     let (nodes, next_page_token) =
         page(nodes, page_size, |node| node.name > page_token, |it| it.name.clone());
     let sees_all = ctx.caller.may_everywhere(Scope::Observe);
@@ -80,8 +87,8 @@ fn page<T>(
     (rows, next)
 }
 
-/// A node, as those see it who may see all.
-pub(super) fn node(node: &Member, is_self: bool) -> v1::Node {
+/// A node. `givers`: where other nodes answer whose programs give items to this one.
+fn node(node: &Member, is_self: bool, givers: &[String]) -> v1::Node {
     let state = match node.presence() {
         Presence::Live => NodeState::Live,
         Presence::Joining => NodeState::Joining,
@@ -99,13 +106,14 @@ pub(super) fn node(node: &Member, is_self: bool) -> v1::Node {
         draining: node.draining,
         started_at: node.started_micros.map(Timestamp::from_micros).map(to_timestamp),
         self_: is_self,
+        delivers_all: is_self || givers.contains(&node.peer_address),
     }
 }
 
 /// Keeps of a node what every client needs to reach it.
 fn for_clients(node: v1::Node) -> v1::Node {
-    let v1::Node { name, clients_address, state, draining, self_, .. } = node;
-    v1::Node { name, clients_address, state, draining, self_, ..v1::Node::default() }
+    let v1::Node { name, clients_address, state, draining, self_, delivers_all, .. } = node;
+    v1::Node { name, clients_address, state, draining, self_, delivers_all, ..v1::Node::default() }
 }
 
 /// A shard. What is stored in it is known to its owner alone.
@@ -184,6 +192,29 @@ mod tests {
         let since = shard(&owned, None).since.unwrap();
         assert_eq!((since.seconds, since.nanos), (2, 500_000_000));
         assert_eq!(shard(&ShardStatus::default(), None).since, None);
+    }
+
+    #[test]
+    fn a_node_delivers_all_if_it_is_this_one_or_gives_items_to_it() {
+        let member = |peer_address: &str| Member {
+            name: String::new(),
+            peer_address: peer_address.to_owned(),
+            clients_address: String::new(),
+            http_address: String::new(),
+            release: String::new(),
+            live: true,
+            joining: false,
+            reached: true,
+            draining: false,
+            shards: 0,
+            started_micros: None,
+        };
+        let givers = ["b:1".to_owned()];
+        let delivers = |address, is_self| for_clients(node(&member(address), is_self, &givers)).delivers_all;
+        assert_eq!(
+            [delivers("a:1", true), delivers("b:1", false), delivers("c:1", false)],
+            [true, true, false]
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use forebay_config::Config;
 use forebay_proto::v1;
 use forebay_types::Refusal;
 
-use super::{cluster::node, context::Admin, ctx::Ctx};
+use super::{context::Admin, ctx::Ctx};
 use crate::cluster;
 
 /// Serves DrainNode.
@@ -27,6 +27,6 @@ pub async fn drain(
         operator.seen(|seen| seen.nodes.iter().any(|it| it.name == name && it.draining == draining)).await;
     }
     let state = admin.cluster();
-    let found = state.nodes.iter().find(|it| it.name == name);
-    Ok(v1::DrainNodeResponse { node: found.map(|it| node(it, it.name == state.own)) })
+    let nodes = admin.nodes(&state).await;
+    Ok(v1::DrainNodeResponse { node: nodes.into_iter().find(|it| it.name == name) })
 }

@@ -32,6 +32,10 @@ pub struct Node {
     /// It is the node that answered this call.
     #[prost(bool, tag = "10")]
     pub self_: bool,
+    /// Its program hands out the items of all shards, and other nodes take items from it, as far as the node that
+    /// answers knows. Where all nodes are so, a consumer asks one of them.
+    #[prost(bool, tag = "11")]
+    pub delivers_all: bool,
 }
 /// A database schema that stores items.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -6012,6 +6016,7 @@ pub mod topic_demand {
         TopicPrefix(::prost::alloc::string::String),
     }
 }
+/// The answer's metadata `forebay-node` names the node that most of the items came from.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DequeueResponse {
     /// Demand by demand, each in delivery order.
