@@ -41,7 +41,7 @@ async fn a_load_is_measured_checked_and_purged() {
     assert!(run(&["bench", "--size", "4"]).await.failed(2).contains("--size"));
 }
 
-/// Each node hands out the items of its own shards.
+/// Each node is asked for items, the one whose address was given and the other.
 #[tokio::test]
 async fn the_items_of_all_nodes_are_taken_though_one_address_was_given() {
     let server = Server::start_with(&["--nodes", "2"]).await;

@@ -1,16 +1,25 @@
 //! Items of all shards at any node.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use forebay_proto::v1::{
-    Ack, AckRequest, DeliveryPolicy, DequeueRequest, DequeuedItem, EnqueueItem, EnqueueRequest, TopicDemand,
-    queue_service_client::QueueServiceClient, topic_demand::Selector,
+use forebay_client::{Client as RustClient, ClientConfig, Consumer, ConsumerConfig, Delivery, Outcome};
+use forebay_proto::{
+    NODE_HEADER,
+    v1::{
+        Ack, AckRequest, DeliveryPolicy, DequeueRequest, DequeuedItem, EnqueueItem, EnqueueRequest,
+        ListNodesRequest, TopicDemand, admin_service_client::AdminServiceClient,
+        queue_service_client::QueueServiceClient, topic_demand::Selector,
+    },
 };
 use forebay_testkit::servers::Kind;
 use tokio::time::Instant;
 use tonic::transport::Channel;
 
-use super::nodes::Nodes;
+use super::nodes::{Nodes, metric, metric_becomes, owned_by};
 use crate::{node::Node, scenario::until};
 
 const NAMESPACE: &str = "e2e";
@@ -38,6 +47,16 @@ async fn store(node: &Node, items: Vec<EnqueueItem>, shard: Option<u32>) {
 }
 
 async fn take(node: &Node, topic: &str, max_items: u32, wait: Duration) -> Vec<DequeuedItem> {
+    take_from(node, topic, max_items, wait).await.0
+}
+
+/// Takes items. Returns which node the answer names, too.
+async fn take_from(
+    node: &Node,
+    topic: &str,
+    max_items: u32,
+    wait: Duration,
+) -> (Vec<DequeuedItem>, Option<String>) {
     let selector = Some(Selector::Topic(topic.to_owned()));
     let request = DequeueRequest {
         namespace: NAMESPACE.into(),
@@ -45,7 +64,9 @@ async fn take(node: &Node, topic: &str, max_items: u32, wait: Duration) -> Vec<D
         wait: Some(wait.try_into().unwrap()),
         ..DequeueRequest::default()
     };
-    client(node).dequeue(request).await.unwrap().into_inner().items
+    let answer = client(node).dequeue(request).await.unwrap();
+    let source = answer.metadata().get(NODE_HEADER).map(|name| name.to_str().unwrap().to_owned());
+    (answer.into_inner().items, source)
 }
 
 async fn ack(node: &Node, items: &[DequeuedItem]) {
@@ -152,6 +173,88 @@ async fn a_poll_that_waits_gets_what_another_node_stores() {
     let (half, most) = (waits[waits.len() / 2], waits[waits.len() - 1]);
     println!("an item is there after {half:?} in half of the cases, and {most:?} in all");
     assert!(half < Duration::from_millis(500) && most < Duration::from_secs(3));
+    for node in nodes {
+        node.terminate().await;
+    }
+}
+
+/// Whether all nodes list each of them as one that has shards and delivers all items.
+async fn all_deliver_all(nodes: &[Node]) -> bool {
+    for node in nodes {
+        let listed = AdminServiceClient::new(node.channel()).list_nodes(ListNodesRequest::default()).await;
+        let listed = listed.unwrap().into_inner().nodes;
+        if listed.len() != nodes.len() || !listed.iter().all(|it| it.delivers_all && it.shards > 0) {
+            return false;
+        }
+    }
+    true
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_asks_one_node_and_gets_the_items_of_all() {
+    let cluster = Nodes::new(Kind::MariaDb, 3, 6).await;
+    let mut nodes = cluster.start_all().await;
+    cluster.evenly_owned(&nodes).await;
+    until("all deliver all", Duration::from_secs(20), async || all_deliver_all(&nodes).await).await;
+
+    let taken = Arc::new(Mutex::new(Vec::<String>::new()));
+    let handler = {
+        let taken = taken.clone();
+        move |delivery: Delivery| {
+            let payload = String::from_utf8(delivery.item.payload.to_vec()).unwrap();
+            taken.lock().unwrap().push(payload);
+            async { Outcome::Ack }
+        }
+    };
+    let config = ClientConfig::new(&nodes[0].grpc).namespace(NAMESPACE);
+    let client = RustClient::connect(config).unwrap();
+    let consumer = Consumer::start(client, ConsumerConfig::new(["mail"]).concurrency(8), handler);
+    // The polls of the beginning, at all nodes, are over once one waits for long.
+    let calls = "forebay_calls_total{service=\"forebay.v1.QueueService\",method=\"Dequeue\"";
+    let asked = async || {
+        let mut calls_of = Vec::new();
+        for node in &nodes {
+            calls_of.push(metric(node, calls).await);
+        }
+        calls_of
+    };
+    metric_becomes(&nodes, calls, |polls| polls >= 1.0).await;
+    metric_becomes(&nodes, "forebay_polls_waiting", |polls| polls == 1.0).await;
+    let before = asked().await;
+    for number in 0..120u32 {
+        let (node, shard) = (&nodes[number as usize % 3], 1 + number % 6);
+        store(node, vec![item("mail", 0, &number.to_string())], Some(shard)).await;
+    }
+    let all = async || taken.lock().unwrap().len() == 120;
+    until("all items are handled", Duration::from_secs(20), all).await;
+    assert_eq!(taken.lock().unwrap().iter().collect::<BTreeSet<_>>().len(), 120, "an item came twice");
+    println!("polls before {before:?}, afterwards {:?}", asked().await);
+
+    // Items of one node alone draw the consumer there, one answer after the other.
+    let near = asked().await.iter().zip(&before).position(|(now, before)| now == before).unwrap_or(0);
+    let shard = *owned_by(&nodes[near]).await.first().unwrap() as u32;
+    let (items, source) = {
+        store(&nodes[near], vec![item("other", 0, "p")], Some(shard)).await;
+        take_from(&nodes[(near + 1) % 3], "other", 1, Duration::from_secs(5)).await
+    };
+    assert_eq!((items.len(), source), (1, Some(format!("node{near}"))));
+    let moved = async || {
+        let done = taken.lock().unwrap().len();
+        store(&nodes[near], vec![item("mail", 0, &format!("more {done}"))], Some(shard)).await;
+        until("it is handled", Duration::from_secs(20), async || taken.lock().unwrap().len() > done).await;
+        metric(&nodes[near], "forebay_polls_waiting").await == 1.0
+    };
+    until("the consumer asks the node of the items", Duration::from_secs(20), moved).await;
+    metric_becomes(&nodes, "forebay_polls_waiting", |polls| polls == 1.0).await;
+
+    // Without its node it goes elsewhere, and gets what the others own.
+    nodes.remove(near).kill9().await;
+    cluster.all_owned(&nodes.iter().collect::<Vec<_>>()).await;
+    store(&nodes[0], vec![item("mail", 0, "last")], None).await;
+    let last = async || taken.lock().unwrap().iter().any(|payload| payload == "last");
+    until("the last item is handled", Duration::from_secs(20), last).await;
+    metric_becomes(&nodes, "forebay_polls_waiting", |polls| polls == 1.0).await;
+    consumer.stop().await.unwrap();
     for node in nodes {
         node.terminate().await;
     }

@@ -70,7 +70,7 @@ async fn nodes_in_containers_keep_every_promise() {
     progress(&history, "load after it was started again", PROGRESS).await;
     load.stop().await;
 
-    // A node delivers the items of its own shards.
+    // One node is left, and the history is checked through it.
     let last = stack.up(1);
     until("the last node owns every shard", OWNERS_TIMEOUT, async || owners(&last[0]).await == names(&last))
         .await;

@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use forebay_proto::{time, v1};
+use forebay_proto::{NODE_HEADER, time, v1};
 use tokio::time::Instant;
+use tonic::Response;
 
 use crate::{
     client::{Client, Grpc},
@@ -41,6 +42,15 @@ pub struct Demand {
     pub max_items: u32,
 }
 
+/// The items of one answer.
+#[derive(Debug, Default)]
+pub(crate) struct ReceivedItems {
+    /// The items.
+    pub(crate) items: Vec<ReceivedItem>,
+    /// The name of the node that most of them came from. `None`: there are none, or the server does not say.
+    pub(crate) source: Option<String>,
+}
+
 impl DequeueCall {
     /// At most `max_items` of one topic, without waiting.
     pub fn topic(topic: impl Into<String>, max_items: u32) -> Self {
@@ -65,8 +75,9 @@ impl DequeueCall {
 }
 
 impl Client {
-    /// Leases the most urgent items of the given topics; empty if none is ready. A node hands out the items
-    /// of its own shards, so this asks one node only. A [`Consumer`](crate::Consumer) asks all of them.
+    /// Leases the most urgent items of the given topics; empty if none is ready. One node is asked, which
+    /// hands out the items of all shards. One of an earlier release hands out those of its own shards alone:
+    /// while there is one, a [`Consumer`](crate::Consumer) asks all nodes.
     pub async fn dequeue(&self, call: DequeueCall) -> Result<Vec<ReceivedItem>, Error> {
         let wait = call.wait.min(WAIT_MAX);
         let (receiving, request) = (DequeueSpan::begin(), self.dequeue_request(call));
@@ -85,7 +96,7 @@ impl Client {
         loop {
             let target = attempts.target()?;
             match self.attempt_dequeue(&target, wait, request.clone()).await {
-                Ok(items) => return Ok(items),
+                Ok((answer, _)) => return Ok(answer.items),
                 Err(error) if attempts.wait_for_retry(&[&error]).await => {}
                 Err(error) => return Err(attempts.final_error(error)),
             }
@@ -97,13 +108,17 @@ impl Client {
         &self,
         endpoint: Arc<Endpoint>,
         call: DequeueCall,
-    ) -> Result<Vec<ReceivedItem>, Error> {
+    ) -> Result<ReceivedItems, Error> {
         let wait = call.wait.min(WAIT_MAX);
         let target = Target { endpoint, until: Instant::now() + self.config.call_timeout + wait };
         let (receiving, request) = (DequeueSpan::begin(), self.dequeue_request(call));
-        let answer = self.attempt_dequeue(&target, wait, request.clone()).await;
+        let (answer, source) = match self.attempt_dequeue(&target, wait, request.clone()).await {
+            Ok((answer, source)) => (Ok(answer.items), source),
+            Err(error) => (Err(error), None),
+        };
         receiving.end(&request, &answer, || target.endpoint.checked_address());
-        Ok(answer?.into_iter().map(ReceivedItem::from_proto).collect())
+        let items = answer?.into_iter().map(ReceivedItem::from_proto).collect();
+        Ok(ReceivedItems { items, source })
     }
 
     fn dequeue_request(&self, call: DequeueCall) -> v1::DequeueRequest {
@@ -123,13 +138,20 @@ impl Client {
         target: &Target,
         wait: Duration,
         request: v1::DequeueRequest,
-    ) -> Result<Vec<v1::DequeuedItem>, Error> {
-        let call = |mut grpc: Grpc, request| async move { grpc.dequeue(request).await };
-        let items = self.attempt(target, wait, request, call).await?.items;
-        let receipts = items.iter().map(|item| item.receipt.as_str());
+    ) -> Result<(v1::DequeueResponse, Option<String>), Error> {
+        let call = |mut grpc: Grpc, request| async move { grpc.dequeue(request).await.map(with_source) };
+        let (answer, source) = self.attempt(target, wait, request, call).await?;
+        let receipts = answer.items.iter().map(|item| item.receipt.as_str());
         self.endpoints.origins.remember(receipts, target.endpoint.id());
-        Ok(items)
+        Ok((answer, source))
     }
+}
+
+/// An answer, and the node that most of its items came from.
+fn with_source(answer: Response<v1::DequeueResponse>) -> Response<(v1::DequeueResponse, Option<String>)> {
+    let named = answer.metadata().get(NODE_HEADER).and_then(|value| value.to_str().ok());
+    let source = named.map(str::to_owned);
+    answer.map(|answer| (answer, source))
 }
 
 fn demand(demand: Demand) -> v1::TopicDemand {

@@ -1,9 +1,10 @@
 //! Which servers a consumer asks for items, and for how many at a time.
 //!
-//! A node of an earlier release hands out the items of its own shards only, so each is asked. All that they
-//! hand out together must find a handler, so the free slots are shared out. A long poll keeps its slots for
-//! as long as it waits. Therefore a server that had no items last time waits with few of them, and one that
-//! had some gets the others, but soon gives back what it does not use.
+//! One that is asked alone gets all free slots and the whole wait. While a node of an earlier release hands
+//! out the items of its own shards alone, each is asked. All that they hand out together must find a handler,
+//! so the free slots are shared out. A long poll keeps its slots for as long as it waits. Therefore a server
+//! that had no items last time waits with few of them, and one that had some gets the others, but soon gives
+//! back what it does not use.
 
 use std::time::Duration;
 
@@ -44,8 +45,19 @@ struct Lane {
     failures: u32,
     /// Its last word on items, since some came from any server.
     said: LaneState,
+    /// Whether it is to be asked.
+    role: Role,
+}
+
+/// Whether a server is to be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// It is.
+    Asked,
+    /// Not now, since another one is enough. Its failures count when it is its turn again.
+    Spare,
     /// It is no longer to be asked. Its poll is awaited.
-    leaves: bool,
+    Leaving,
 }
 
 /// A server's word on its items.
@@ -104,13 +116,17 @@ impl Lanes {
         Self { exact, ..self }
     }
 
-    /// These servers are to be asked.
-    pub(super) fn set(&mut self, ids: &[u32]) {
+    /// Some servers are to be asked, of all that there are.
+    pub(super) fn set(&mut self, asked: &[u32], all: &[u32]) {
         for lane in &mut self.lanes {
-            lane.leaves = !ids.contains(&lane.id);
+            lane.role = match lane.id {
+                id if asked.contains(&id) => Role::Asked,
+                id if all.contains(&id) => Role::Spare,
+                _ => Role::Leaving,
+            };
         }
-        self.lanes.retain(|lane| !lane.leaves || lane.state == State::Polling);
-        for &id in ids {
+        self.drop_left();
+        for &id in asked {
             if !self.lanes.iter().any(|lane| lane.id == id) {
                 let state = State::Idle(self.next_turn());
                 self.lanes.push(Lane {
@@ -119,7 +135,7 @@ impl Lanes {
                     had_items: false,
                     failures: 0,
                     said: LaneState::Nothing,
-                    leaves: false,
+                    role: Role::Asked,
                 });
             }
         }
@@ -133,7 +149,7 @@ impl Lanes {
     /// When the next pause ends.
     pub(super) fn next_wake(&self, now: Instant) -> Option<Instant> {
         let pauses = self.lanes.iter().filter_map(|lane| match lane.state {
-            State::Paused(until) if until > now && !lane.leaves => Some(until),
+            State::Paused(until) if until > now && lane.role == Role::Asked => Some(until),
             _ => None,
         });
         pauses.min()
@@ -141,9 +157,9 @@ impl Lanes {
 
     /// Shares `free` slots out among the servers that should be asked, which then are being asked.
     pub(super) fn share_out(&mut self, free: usize, now: Instant, wait: Duration) -> Vec<Share> {
-        let alone = self.lanes.len() == 1;
-        let staying = self.lanes.iter().filter(|lane| !lane.leaves).count().max(1);
-        let waiting = if alone { free } else { self.topics.clamp(1, (self.capacity / staying).max(1)) };
+        let alone = self.busy() == 1;
+        let asked = self.lanes.iter().filter(|lane| lane.role == Role::Asked).count().max(1);
+        let waiting = if alone { free } else { self.topics.clamp(1, (self.capacity / asked).max(1)) };
         let mut due: Vec<_> = self
             .lanes
             .iter_mut()
@@ -170,13 +186,19 @@ impl Lanes {
         shares.into_iter().map(|(id, slots)| self.poll(id, slots, waiting, wait)).collect()
     }
 
+    /// Servers that are to be asked, or are asked still.
+    fn busy(&self) -> usize {
+        let busy = |lane: &&Lane| lane.role == Role::Asked || lane.state == State::Polling;
+        self.lanes.iter().filter(busy).count()
+    }
+
     /// A poll with so many slots, if `waiting` are enough for a long wait.
     fn poll(&mut self, id: u32, slots: usize, waiting: usize, wait: Duration) -> Share {
-        let alone = self.lanes.len() == 1;
+        let alone = self.busy() == 1;
         let partial = (!alone && slots < waiting) || (self.exact && slots < self.topics);
         let wait = match () {
             () if alone && !partial => wait,
-            () if partial || self.capacity < self.lanes.len() => wait.min(TURN_WAIT),
+            () if partial || self.capacity < self.busy() => wait.min(TURN_WAIT),
             () if slots > waiting => wait.min(GREEDY_WAIT),
             () => wait,
         };
@@ -201,8 +223,8 @@ impl Lanes {
     /// Whether the servers have said that they have no items. Those that do not answer count with the others:
     /// a node without shards refuses.
     pub(super) fn are_empty(&self) -> bool {
-        let mut staying = self.lanes.iter().filter(|lane| !lane.leaves).map(|lane| lane.said);
-        staying.clone().any(|said| said == LaneState::None) && staying.all(|said| said != LaneState::Nothing)
+        let mut asked = self.lanes.iter().filter(|lane| lane.role == Role::Asked).map(|lane| lane.said);
+        asked.clone().any(|said| said == LaneState::None) && asked.all(|said| said != LaneState::Nothing)
     }
 
     /// A poll failed. `pause` says how long the server is left alone after so many failures. Returns their
@@ -222,7 +244,11 @@ impl Lanes {
         if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.id == id) {
             end(lane);
         }
-        self.lanes.retain(|lane| !lane.leaves || lane.state == State::Polling);
+        self.drop_left();
+    }
+
+    fn drop_left(&mut self) {
+        self.lanes.retain(|lane| lane.role != Role::Leaving || lane.state == State::Polling);
     }
 
     fn next_turn(&mut self) -> u64 {
@@ -234,7 +260,7 @@ impl Lanes {
 /// Since when a server waits to be asked. One whose pause is over has waited for longest.
 fn due_since(lane: &Lane, now: Instant) -> Option<u64> {
     match lane.state {
-        _ if lane.leaves => None,
+        _ if lane.role != Role::Asked => None,
         State::Idle(turn) => Some(turn),
         State::Paused(until) if until <= now => Some(0),
         State::Polling | State::Paused(_) => None,
@@ -249,7 +275,8 @@ mod tests {
 
     fn lanes(servers: u32, capacity: usize, topics: usize) -> Lanes {
         let mut lanes = Lanes::new(capacity, topics);
-        lanes.set(&(1..=servers).collect::<Vec<_>>());
+        let all: Vec<_> = (1..=servers).collect();
+        lanes.set(&all, &all);
         lanes
     }
 
@@ -348,11 +375,31 @@ mod tests {
     }
 
     #[test]
+    fn one_of_several_is_asked_like_a_server_alone_once_the_others_have_answered() {
+        let mut lanes = lanes(3, 16, 1);
+        assert_eq!(shared(&mut lanes, 16).len(), 3);
+        (1..=2).for_each(|id| lanes.answered(id, 0));
+        lanes.set(&[2], &[1, 2, 3]);
+        assert_eq!(shared(&mut lanes, 15), [(2, 1, 20_000)], "3 has its slots still");
+        lanes.answered(3, 0);
+        lanes.answered(2, 0);
+        assert_eq!(shared(&mut lanes, 16), [(2, 16, 20_000)]);
+        let now = Instant::now();
+        assert_eq!(lanes.failed(2, now, |_| WAIT), 1);
+        lanes.set(&[1], &[1, 2, 3]);
+        assert_eq!(lanes.next_wake(now), None, "nobody waits for 2");
+        assert_eq!(shared(&mut lanes, 16), [(1, 16, 20_000)]);
+        lanes.answered(1, 0);
+        lanes.set(&[2], &[1, 2, 3]);
+        assert_eq!((lanes.is_due(now), lanes.next_wake(now)), (false, Some(now + WAIT)), "its pause counts");
+    }
+
+    #[test]
     fn servers_join_and_leave() {
         let mut lanes = lanes(2, 4, 1);
         assert_eq!(shared(&mut lanes, 4).len(), 2);
         lanes.answered(1, 0);
-        lanes.set(&[3]);
+        lanes.set(&[3], &[3]);
         assert_eq!(shared(&mut lanes, 3), [(3, 1, 20_000)], "1 left");
         lanes.answered(2, 5);
         lanes.answered(3, 0);

@@ -6,6 +6,7 @@ mod handlers;
 mod idle;
 mod lanes;
 mod open_deliveries;
+mod place;
 mod poll;
 mod report;
 mod settle;
@@ -79,5 +80,7 @@ fn joined(end: Result<Result<ConsumerReport, Error>, JoinError>) -> Result<Consu
 mod tests;
 #[cfg(test)]
 mod tests_idle;
+#[cfg(test)]
+mod tests_place;
 #[cfg(test)]
 mod tests_several;

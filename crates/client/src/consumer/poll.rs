@@ -1,4 +1,4 @@
-//! Dequeues items from all servers while handler slots are free, and stops a consumer in order.
+//! Dequeues items from one server, or from all, while handler slots are free, and stops a consumer in order.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,11 +15,12 @@ use super::{
     idle::Idle,
     lanes::{Lanes, Share},
     open_deliveries::OpenDeliveries,
+    place::Place,
     report::{ConsumerReport, ReportCounters},
     settle,
 };
 use crate::{
-    calls::dequeue::{Demand, DequeueCall},
+    calls::dequeue::{Demand, DequeueCall, ReceivedItems},
     client::Client,
     dequeued::ReceivedItem,
     endpoints::Endpoint,
@@ -68,6 +69,7 @@ pub(super) async fn run<H: Handler>(
         handlers: &mut handlers,
         left: config.max_items.unwrap_or(usize::MAX),
         idle: Idle::new(config.idle_exit),
+        place: Place::default(),
         lanes,
         polls,
     };
@@ -101,6 +103,8 @@ struct Poller<'a, H> {
     left: usize,
     /// For how long there was nothing to do.
     idle: Idle,
+    /// The server to ask, if one is enough.
+    place: Place,
     /// Servers to ask.
     lanes: Lanes,
     /// The dequeues in flight.
@@ -116,7 +120,7 @@ struct Answer {
     /// For the handlers of the items.
     slots: Vec<OwnedSemaphorePermit>,
     /// The items.
-    items: Result<Vec<ReceivedItem>, Error>,
+    items: Result<ReceivedItems, Error>,
 }
 
 impl<H: Handler> Poller<'_, H> {
@@ -125,13 +129,14 @@ impl<H: Handler> Poller<'_, H> {
         let mut endpoints = self.client.endpoints.watch();
         while !stopped(&stop) {
             let in_use = endpoints.borrow_and_update().clone();
-            self.lanes.set(&in_use.iter().map(|endpoint| endpoint.id()).collect::<Vec<_>>());
+            let asked = self.place.servers(&self.client.endpoints, &in_use);
+            self.lanes.set(&ids(&asked), &ids(&in_use.endpoints));
             let rests = self.rests();
             if rests && self.polls.is_empty() {
                 break;
             }
             let asks = self.left > 0 && !rests;
-            let (now, most) = (Instant::now(), self.left.min(POLL_ITEMS_MAX * in_use.len()));
+            let (now, most) = (Instant::now(), self.left.min(POLL_ITEMS_MAX * asked.len()));
             let wake = if self.left > 0 { self.lanes.next_wake(now) } else { self.idle.ends_at() };
             tokio::select! {
                 biased;
@@ -142,7 +147,7 @@ impl<H: Handler> Poller<'_, H> {
                 () = self.handlers.ended() => self.idle.stir(),
                 () = tokio::time::sleep_until(wake.unwrap_or(now)), if wake.is_some_and(|at| at > now) => {}
                 free = acquire_slots(&self.slots, most), if asks && self.lanes.is_due(now) => {
-                    self.share_out(free, &in_use);
+                    self.share_out(free, &asked);
                 }
             }
         }
@@ -162,17 +167,17 @@ impl<H: Handler> Poller<'_, H> {
     }
 
     /// Asks the servers that should be asked.
-    fn share_out(&mut self, mut free: Vec<OwnedSemaphorePermit>, in_use: &[Arc<Endpoint>]) {
+    fn share_out(&mut self, mut free: Vec<OwnedSemaphorePermit>, asked: &[Arc<Endpoint>]) {
         // Until the other nodes are known, no poll should keep their slots for long.
         let soon = self.client.learner.as_ref().is_some_and(|learner| !learner.has_asked());
         let wait = if soon { self.config.wait.min(FIRST_WAIT) } else { self.config.wait };
         let wait = self.idle.shorten(wait);
         for share in self.lanes.share_out(free.len(), Instant::now(), wait) {
-            let asked = in_use.iter().find(|endpoint| endpoint.id() == share.id);
-            let Some(endpoint) = asked.cloned() else { continue };
+            let found = asked.iter().find(|endpoint| endpoint.id() == share.id);
+            let Some(endpoint) = found.cloned() else { continue };
             let slots = free.split_off(free.len().saturating_sub(share.slots));
             self.left = self.left.saturating_sub(slots.len());
-            let call = call(self.config, &share, in_use.len() == 1 && self.config.max_items.is_none());
+            let call = call(self.config, &share, asked.len() == 1 && self.config.max_items.is_none());
             let (client, began) = (self.client.clone(), Instant::now());
             self.polls.spawn(async move {
                 let items = client.dequeue_from(endpoint.clone(), call).await;
@@ -186,12 +191,15 @@ impl<H: Handler> Poller<'_, H> {
         let Answer { endpoint, began, slots, items } = answer;
         self.left = self.left.saturating_add(slots.len());
         match items {
-            Ok(items) => {
+            Ok(ReceivedItems { items, source }) => {
                 if !items.is_empty() {
                     self.idle.stir();
                 }
                 self.left = self.left.saturating_sub(items.len());
                 self.lanes.answered(endpoint.id(), items.len());
+                let learner = self.client.learner.as_ref();
+                let source = learner.zip(source).and_then(|(learner, node)| learner.endpoint_of(&node));
+                self.place.answered(endpoint.id(), items.len(), source);
                 // The lease began after the call did. The answer arrives within a sixth of the lease.
                 let now = Instant::now();
                 let since = now.checked_sub(self.config.lease / 6).map_or(began, |at| at.max(began));
@@ -207,6 +215,9 @@ impl<H: Handler> Poller<'_, H> {
                 let failures = self.lanes.failed(endpoint.id(), Instant::now(), |nth| {
                     pause(policy, nth, error.retry_after(), rng)
                 });
+                if error.another_may_serve() {
+                    self.place.failed(endpoint.id());
+                }
                 // A node among several may well own no shard.
                 let usual = several && error.another_may_serve() && !error.is_servers_fault();
                 if !usual && failures >= WARNED_FAILURES && failures.is_power_of_two() {
@@ -237,6 +248,10 @@ impl<H: Handler> Poller<'_, H> {
             }
         }
     }
+}
+
+fn ids(endpoints: &[Arc<Endpoint>]) -> Vec<u32> {
+    endpoints.iter().map(|endpoint| endpoint.id()).collect()
 }
 
 /// Waits for one free slot, then acquires all that are free, up to `max`.

@@ -121,6 +121,12 @@ impl Learner {
         }
     }
 
+    /// The connection to the node of this name, if it was reached.
+    pub(crate) fn endpoint_of(&self, node: &str) -> Option<Arc<Endpoint>> {
+        let learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        learnt.iter().find(|one| one.name == node).map(|one| one.endpoint.clone())
+    }
+
     /// Whether it has asked for the nodes, with success or without.
     pub(crate) fn has_asked(&self) -> bool {
         self.asked.load(Relaxed)
@@ -164,6 +170,7 @@ impl Learner {
         let address = |node: &v1::Node| Address::learnt(&node.clients_address, self.tls).ok();
         let (live, leaving): (Vec<_>, Vec<_>) = nodes.into_iter().partition(may_be_called);
         let (mut reached, mut all) = (Vec::new(), !live.is_empty());
+        let each_delivers_all = live.iter().all(|node| node.delivers_all);
         let mut checks = JoinSet::new();
         for node in live {
             match address(&node).map(|address| (self.known(&node.name, &address), address)) {
@@ -183,13 +190,19 @@ impl Learner {
         }
         let leaving: HashSet<_> =
             leaving.iter().filter_map(address).map(|address| address.host_port().to_owned()).collect();
-        self.apply(reached, all, &leaving);
+        self.apply(reached, all, each_delivers_all, &leaving);
         Ok(())
     }
 
     /// Uses what was reached, and those that were given unless every live node was reached: they may lead to
     /// the others, through a proxy for example.
-    fn apply(&self, mut reached: Vec<ReachedNode>, all: bool, leaving: &HashSet<String>) {
+    fn apply(
+        &self,
+        mut reached: Vec<ReachedNode>,
+        all: bool,
+        each_delivers_all: bool,
+        leaving: &HashSet<String>,
+    ) {
         reached.sort_by(|a, b| a.name.cmp(&b.name));
         let mut in_use: Vec<Arc<Endpoint>> = Vec::new();
         let given = self.endpoints.all_given();
@@ -203,8 +216,9 @@ impl Learner {
         if in_use.is_empty() {
             in_use = given.to_vec();
         }
-        self.endpoints.use_these(in_use);
+        let each_delivers_all = each_delivers_all && !reached.is_empty();
         *self.learnt.lock().unwrap_or_else(PoisonError::into_inner) = reached;
+        self.endpoints.use_these(in_use, each_delivers_all);
     }
 
     /// The nodes, as one of the endpoints knows them.

@@ -14,7 +14,7 @@ pub(crate) use dialer::Dialer;
 pub(crate) use endpoint::Endpoint;
 pub(crate) use learn::Learner;
 pub(crate) use route::Route;
-pub(crate) use set::Endpoints;
+pub(crate) use set::{Endpoints, InUse};
 
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,13 @@ use super::{
 use crate::{address::Address, rng::SharedRng, token::Link};
 
 /// The servers that calls go to at present.
-pub(crate) type InUse = Arc<[Arc<Endpoint>]>;
+#[derive(Debug, Clone)]
+pub(crate) struct InUse {
+    /// Each of them.
+    pub(crate) endpoints: Arc<[Arc<Endpoint>]>,
+    /// Each hands out the items of all shards.
+    pub(crate) each_delivers_all: bool,
+}
 
 /// The servers of a client, shared by its clones.
 #[derive(Debug)]
@@ -47,7 +53,7 @@ impl Endpoints {
             .map(|((address, at, channel), id)| Arc::new(Endpoint::new(id, address, at, channel)))
             .collect();
         Self {
-            in_use: watch::Sender::new(given.clone().into()),
+            in_use: watch::Sender::new(InUse { endpoints: given.clone().into(), each_delivers_all: false }),
             // Clients that start together do not all begin with the first.
             turn: AtomicUsize::new(rng.turn()),
             next_id: AtomicU32::new(u32::try_from(given.len()).unwrap_or(u32::MAX)),
@@ -69,8 +75,8 @@ impl Endpoints {
     }
 
     /// Endpoints that calls go to.
-    pub(crate) fn in_use(&self) -> InUse {
-        self.in_use.borrow().clone()
+    pub(crate) fn in_use(&self) -> Arc<[Arc<Endpoint>]> {
+        self.in_use.borrow().endpoints.clone()
     }
 
     /// The same, and every change of them.
@@ -80,21 +86,22 @@ impl Endpoints {
 
     /// Whether a call may go to more than one.
     pub(crate) fn are_several(&self) -> bool {
-        self.given.len() > 1
-            || self.in_use.borrow().iter().any(|one| self.given.iter().all(|given| given.id() != one.id()))
+        let is_learnt = |one: &Arc<Endpoint>| self.given.iter().all(|given| given.id() != one.id());
+        self.given.len() > 1 || self.in_use().iter().any(is_learnt)
     }
 
-    /// From now on calls go to these.
-    pub(super) fn use_these(&self, endpoints: Vec<Arc<Endpoint>>) {
+    /// From now on calls go to these. `each_delivers_all`: each hands out the items of all shards.
+    pub(super) fn use_these(&self, endpoints: Vec<Arc<Endpoint>>, each_delivers_all: bool) {
         self.in_use.send_if_modified(|in_use| {
             let ids = |list: &[Arc<Endpoint>]| list.iter().map(|one| one.id()).collect::<Vec<_>>();
-            let changed = ids(in_use) != ids(&endpoints);
+            let changed = ids(&in_use.endpoints) != ids(&endpoints);
             if changed {
                 let names: Vec<_> = endpoints.iter().map(|one| one.address()).collect();
                 tracing::debug!(endpoints = ?names, "calls go to other endpoints");
-                *in_use = endpoints.into();
+                in_use.endpoints = endpoints.into();
             }
-            changed
+            let before = std::mem::replace(&mut in_use.each_delivers_all, each_delivers_all);
+            changed || before != each_delivers_all
         });
     }
 
@@ -127,7 +134,7 @@ impl Endpoints {
     }
 
     /// Whether there is an endpoint of this id that is not avoided.
-    fn works(&self, id: u32) -> bool {
+    pub(crate) fn works(&self, id: u32) -> bool {
         let mut all = self.candidates(None, &[]).into_iter();
         all.any(|(one, what)| one.id() == id && what.avoided_until.is_none())
     }

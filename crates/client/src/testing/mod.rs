@@ -8,7 +8,7 @@ use std::{
 };
 
 use forebay_proto::{
-    NEXT_SHARD_HEADER, Status as Refused,
+    NEXT_SHARD_HEADER, NODE_HEADER, Status as Refused,
     v1::{self, queue_service_server::QueueService},
 };
 use prost::Message as _;
@@ -37,6 +37,8 @@ pub(crate) struct Fake {
     pub(crate) nodes: Script<v1::ListNodesRequest, v1::ListNodesResponse>,
     /// The shard that answers to enqueues propose.
     pub(crate) next_shard: Mutex<Option<u32>>,
+    /// The node that answers with items name.
+    pub(crate) source: Mutex<Option<&'static str>>,
     /// Items for dequeues without a scripted answer.
     pub(crate) stock: Mutex<Option<Stock>>,
     /// Nodes that `ListNodes` answers. `None`: there is no such call.
@@ -225,7 +227,13 @@ impl QueueService for Fake {
             answer.as_ref().is_ok_and(|answer| !answer.items.is_empty())
         };
         match scripted.or_else(|| stock().filter(in_stock)) {
-            Some(answer) => answer.map(Response::new),
+            Some(answer) => {
+                let mut response = Response::new(answer?);
+                if let Some(node) = *self.source.lock().unwrap() {
+                    response.metadata_mut().insert(NODE_HEADER, node.parse().unwrap());
+                }
+                Ok(response)
+            }
             None => {
                 tokio::time::sleep(wait.try_into().unwrap()).await;
                 Ok(Response::new(v1::DequeueResponse::default()))

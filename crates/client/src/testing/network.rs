@@ -69,7 +69,7 @@ impl Network {
     pub(crate) fn configured(&self, config: ClientConfig) -> Client {
         let network = self.clone();
         let dialer = Dialer::with(move |address| Ok::<_, Error>(network.channel(address.host_port())));
-        let config = ClientConfig { seed: Some(7), ..config.namespace("tenant") };
+        let config = ClientConfig { seed: config.seed.or(Some(7)), ..config.namespace("tenant") };
         Client::dialled(dialer, config).unwrap()
     }
 
@@ -85,7 +85,16 @@ impl Network {
 
     /// These servers are the nodes of a cluster. Each is named after its address.
     pub(crate) fn cluster(&self, fakes: &[(&str, &Arc<Fake>)]) {
-        let nodes: Vec<_> = fakes.iter().map(|(address, _)| node(address, address)).collect();
+        self.cluster_with(fakes, &[]);
+    }
+
+    /// The same, where some hand out the items of all shards.
+    pub(crate) fn cluster_with(&self, fakes: &[(&str, &Arc<Fake>)], deliver_all: &[&str]) {
+        let node = |address: &str| v1::Node {
+            delivers_all: deliver_all.contains(&address),
+            ..node(address, address)
+        };
+        let nodes: Vec<_> = fakes.iter().map(|(address, _)| node(address)).collect();
         for (address, fake) in fakes {
             let own = |node: &v1::Node| v1::Node { self_: node.name == *address, ..node.clone() };
             *fake.cluster.lock().unwrap() = Some(nodes.iter().map(own).collect());

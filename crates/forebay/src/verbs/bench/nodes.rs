@@ -12,7 +12,8 @@ const LEARN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often it is looked whether a node has joined.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// The nodes. Each hands out items of its own shards, so each has clients that ask it alone.
+/// The nodes. Each has clients that ask it alone: one of an earlier release hands out items of its own shards
+/// only.
 pub struct Nodes<'a> {
     /// Makes clients.
     servers: &'a Servers,
