@@ -88,6 +88,36 @@ async fn linked(nodes: &[Node]) {
     }
 }
 
+/// Fetches of a node that were not answered in time.
+async fn late_fetches(node: &Node) -> f64 {
+    metric(node, "forebay_fetches_total{outcome=\"late\"}").await
+        + metric(node, "forebay_fetches_total{outcome=\"failed\"}").await
+}
+
+/// Stores items in all shards, in five priorities, through all nodes. A consumer at one node gets each of them
+/// once. Returns their priorities, in the order in which they came.
+async fn drained(nodes: &[Node], topic: &str) -> Vec<i32> {
+    let mut stored = BTreeSet::new();
+    for number in 0..120u32 {
+        let payload = format!("{number:03}");
+        let (node, shard) = (&nodes[number as usize % 3], 1 + number % 6);
+        store(node, vec![item(topic, (number % 5) as i32, &payload)], Some(shard)).await;
+        stored.insert(payload);
+    }
+    let (mut taken, mut priorities) = (BTreeSet::new(), Vec::new());
+    while taken.len() < stored.len() {
+        let items = take(&nodes[1], topic, 7, Duration::from_secs(5)).await;
+        assert!(!items.is_empty(), "{} items came", taken.len());
+        for item in &items {
+            priorities.push(item.priority);
+            assert!(taken.insert(String::from_utf8(item.payload.to_vec()).unwrap()), "twice: {item:?}");
+        }
+        ack(&nodes[1], &items).await;
+    }
+    assert_eq!(taken, stored);
+    priorities
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_hands_out_the_items_of_all_in_order() {
     let cluster = Nodes::new(Kind::MariaDb, 3, 6).await;
@@ -95,27 +125,17 @@ async fn a_node_hands_out_the_items_of_all_in_order() {
     cluster.evenly_owned(&nodes).await;
     linked(&nodes).await;
 
-    // Items in all shards, in five priorities, through all nodes.
-    let mut stored = BTreeSet::new();
-    for number in 0..120u32 {
-        let payload = format!("{number:03}");
-        let (node, shard) = (&nodes[number as usize % 3], 1 + number % 6);
-        store(node, vec![item("order", (number % 5) as i32, &payload)], Some(shard)).await;
-        stored.insert(payload);
-    }
-    // A consumer at one node gets each of them once, the best first, all within a batch in order.
-    let (mut taken, mut last) = (BTreeSet::new(), i32::MIN);
-    while taken.len() < stored.len() {
-        let items = take(&nodes[1], "order", 7, Duration::from_secs(5)).await;
-        assert!(!items.is_empty(), "{} items came", taken.len());
-        for item in &items {
-            assert!(item.priority >= last, "{} after {last}, with {} taken", item.priority, taken.len());
-            last = item.priority;
-            assert!(taken.insert(String::from_utf8(item.payload.to_vec()).unwrap()), "twice: {item:?}");
+    // A node that answers late is left out for a second. That is no fault of the order.
+    for round in 0.. {
+        let late = late_fetches(&nodes[1]).await;
+        let priorities = drained(&nodes, &format!("order-{round}")).await;
+        let late = late_fetches(&nodes[1]).await - late;
+        if late == 0.0 {
+            assert!(priorities.is_sorted(), "{priorities:?}");
+            break;
         }
-        ack(&nodes[1], &items).await;
+        assert!(round < 5, "a node answers late in each round");
     }
-    assert_eq!(taken, stored);
 
     // Items that are to be delivered at most once need no ack, and come once.
     let once = |number| EnqueueItem {
@@ -208,7 +228,9 @@ async fn a_consumer_asks_one_node_and_gets_the_items_of_all() {
     };
     let config = ClientConfig::new(&nodes[0].grpc).namespace(NAMESPACE);
     let client = RustClient::connect(config).unwrap();
-    let consumer = Consumer::start(client, ConsumerConfig::new(["mail"]).concurrency(8), handler);
+    // While a node is not linked all are asked, and each poll ends by itself.
+    let config = ConsumerConfig { wait: Duration::from_secs(2), ..ConsumerConfig::new(["mail"]) };
+    let consumer = Consumer::start(client, config.concurrency(8), handler);
     // The polls of the beginning, at all nodes, are over once one waits for long.
     let calls = "forebay_calls_total{service=\"forebay.v1.QueueService\",method=\"Dequeue\"";
     let asked = async || {

@@ -24,7 +24,6 @@ mod made_tokens;
 mod moves;
 mod named_shards;
 pub mod nodes;
-mod old_looks;
 pub mod operate;
 mod operations;
 mod pauses;

@@ -32,8 +32,8 @@ pub struct Node {
     /// It is the node that answered this call.
     #[prost(bool, tag = "10")]
     pub self_: bool,
-    /// Its program hands out the items of all shards, and other nodes take items from it, as far as the node that
-    /// answers knows. Where all nodes are so, a consumer asks one of them.
+    /// The node that answers hands out the items of this one, too: it is linked, and not of an earlier release. Where
+    /// all nodes are so, a consumer asks one of them.
     #[prost(bool, tag = "11")]
     pub delivers_all: bool,
 }
