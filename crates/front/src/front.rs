@@ -49,8 +49,8 @@ impl Front {
         Ok(EnqueueAnswer { results, next_shard: call.next_shard.into_inner() })
     }
 
-    /// Lists topics of all nodes that have something to deliver. Of several nodes, as they had it up to 200 ms
-    /// ago.
+    /// Lists topics of all nodes that have something to deliver. Of several nodes, as they had it up to
+    /// 200 ms ago.
     pub async fn active_topics(&self, call: ActiveTopicsCall) -> Result<ActiveTopics, Refusal> {
         let own = self.engine.active_topics(call.clone()).await?;
         let Some(links) = self.links.clone().filter(|_| !own.nodes.is_empty()) else { return Ok(own) };

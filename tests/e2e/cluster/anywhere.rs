@@ -94,8 +94,8 @@ async fn late_fetches(node: &Node) -> f64 {
         + metric(node, "forebay_fetches_total{outcome=\"failed\"}").await
 }
 
-/// Stores items in all shards, in five priorities, through all nodes. A consumer at one node gets each of them
-/// once. Returns their priorities, in the order in which they came.
+/// Stores items in all shards, in five priorities, through all nodes. A consumer at one node gets each of
+/// them once. Returns their priorities, in the order in which they came.
 async fn drained(nodes: &[Node], topic: &str) -> Vec<i32> {
     let mut stored = BTreeSet::new();
     for number in 0..120u32 {

@@ -52,8 +52,8 @@ pub struct Settings {
     pub polls: usize,
     /// Bytes of long polls that may wait; one tenant has at most a quarter.
     pub poll_bytes: usize,
-    /// Bytes of topics that this node follows at other nodes, and as many of those that these follow here; one
-    /// tenant has at most a quarter.
+    /// Bytes of topics that this node follows at other nodes, and as many of those that these follow here;
+    /// one tenant has at most a quarter.
     pub followed_bytes: usize,
     /// Which topics have metrics of their own.
     pub reported: ReportedTopics,

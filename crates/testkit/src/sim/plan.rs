@@ -181,12 +181,6 @@ impl Plan {
         plan.settings.dead_letter_retention = Duration::from_secs(retention);
         if kind == Kind::Cluster {
             plan.widen(&mut dice);
-            plan.settings.followed_bytes = match seed % 8 {
-                3 => 0,
-                // One topic of each tenant.
-                7 => 2_600,
-                _ => plan.settings.followed_bytes,
-            };
         }
         plan
     }
@@ -201,6 +195,12 @@ impl Plan {
         self.pause_ms = (0, 8_000);
         self.rests = 0;
         self.one_server = false;
+        self.settings.followed_bytes = match self.seed % 8 {
+            3 => 0,
+            // One topic of each tenant.
+            7 => 2_600,
+            _ => self.settings.followed_bytes,
+        };
     }
 
     /// Whether nodes have room to follow all topics of each other.

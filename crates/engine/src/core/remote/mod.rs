@@ -182,8 +182,8 @@ impl RemoteTopics {
         found
     }
 
-    /// Nodes that tell nothing of a topic: it is not followed, or they have no room for another follower. They
-    /// may have items all the same.
+    /// Nodes that tell nothing of a topic: it is not followed, or they have no room for another follower.
+    /// They may have items all the same.
     fn silent<'a>(&'a self, name: &TopicName, at: Monotonic) -> impl Iterator<Item = NodeIndex> + 'a {
         let topic = self.topics.get(name);
         let begins = topic.is_some_and(|topic| at < topic.begun_at.plus(FIRST_HEADS_TIMEOUT));
@@ -198,8 +198,8 @@ impl RemoteTopics {
         self.silent(name, at).next().is_some()
     }
 
-    /// One of the nodes that tell nothing of a topic, to be asked for items. It is asked to tell of it, too, in
-    /// case there is room by now.
+    /// One of the nodes that tell nothing of a topic, to be asked for items. It is asked to tell of it, too,
+    /// in case there is room by now.
     /// `None`: the tenant has had nodes asked too often.
     pub fn guess(&mut self, name: &TopicName, at: Monotonic, rng: &mut impl Rng) -> Option<NodeIndex> {
         let node = self.silent(name, at).choose(rng)?;

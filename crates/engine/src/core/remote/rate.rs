@@ -34,7 +34,7 @@ impl Clock for LoopClock {
 /// How often each tenant may do something.
 #[derive(Debug)]
 pub(super) struct TenantRate {
-    /// What each has done.
+    /// The times of each.
     limiter: RateLimiter<Namespace, HashMapStateStore<Namespace>, LoopClock, NoOpMiddleware<Nanos>>,
     /// The clock of it.
     clock: LoopClock,

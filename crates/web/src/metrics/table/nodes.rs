@@ -85,8 +85,8 @@ pub const NODES: &[Metric] = &[
         Kind::Gauge,
         "forebay_missing_sources",
         &[],
-        "Nodes that live, and whose items do not come to the consumers of this one: they tell nothing of their \
-         shards, answer late, or are of an earlier release",
+        "Nodes that live, and whose items do not come to the consumers of this one: they tell nothing of \
+         their shards, answer late, or are of an earlier release",
     ),
     metric(
         Kind::Counter,
@@ -208,8 +208,8 @@ pub const NODES: &[Metric] = &[
         &[("budget", BUDGETS)],
         "Memory in use: requests being received or served, answers that clients have not read yet \
          (unsent, with 4 KiB for each open stream), long polls that wait, calls on their way to other nodes \
-         (forwards: to the one to which most are), enqueues that wait for their commit, topics that this node \
-         follows at other nodes (followed) and that these follow here (subscriptions), rows of topics, \
+         (forwards: to the one to which most are), enqueues that wait for their commit, topics that this \
+         node follows at other nodes (followed) and that these follow here (subscriptions), rows of topics, \
          and ready index with cached bodies (index)",
     ),
     metric(
