@@ -35,12 +35,12 @@ pub use api::{
     HeadPosition, Histogram, Intake, ItemChange, ItemCount, ItemLookup, ItemPosition, ItemSnapshot,
     ItemState, ItemUpdate, ItemsCall, ItemsPage, KeyQuestion, Latencies, LeaseSnapshot, LifetimeCounts,
     ListedShard, MemberPlaces, MemorySlice, MisplacedMember, MissingHome, MissingSource, NackAction, NackOf,
-    NewItem, Notice, OperationsSnapshot, OrderResult, OwnMetrics, OwnerAnswer, OwnerQuestion, PeerLink,
-    PeerNews, Peers, PriorityCount, RETRY_AFTER, Rates, Reach, ReadyState, RememberedKey, ReportedNamespaces,
-    ReportedTopics, SeenCommit, Settings, Settlement, SettlementResult, Setup, ShardCounts, ShardFigures,
-    ShardLoad, ShardSight, ShardState, ShardStatus, Standing, Status, Subscription, SweepStatus, TOPIC_BYTES,
-    Task, TaskName, Tasks, TopicDetails, TopicFigures, TopicHead, TopicPosition, TopicScope, TopicStatus,
-    TopicsCall, TopicsPage, TurnStatus, filter_fields, list_fields,
+    NewItem, Notice, OperationsSnapshot, OrderResult, OwnMetrics, OwnerAnswer, OwnerQuestion, PeerFault,
+    PeerLink, PeerNews, Peers, PriorityCount, RETRY_AFTER, Rates, Reach, ReadyState, RememberedKey,
+    ReportedNamespaces, ReportedTopics, SeenCommit, Settings, Settlement, SettlementResult, Setup,
+    ShardCounts, ShardFigures, ShardLoad, ShardSight, ShardState, ShardStatus, Standing, Status,
+    Subscription, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails, TopicFigures, TopicHead,
+    TopicPosition, TopicScope, TopicStatus, TopicsCall, TopicsPage, TurnStatus, filter_fields, list_fields,
 };
 pub use engine::Engine;
 pub use messages::node_watch::NodeWatch;

@@ -2,7 +2,7 @@
 //! work ask for the same one again and again.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -37,10 +37,41 @@ struct KeptPage {
 
 /// Pages of the last moments.
 pub(crate) struct KeptPages {
-    /// The pages, by the calls that asked for them.
-    pages: Mutex<HashMap<ActiveTopicsCall, KeptPage>>,
+    /// The pages.
+    pages: Mutex<Pages>,
     /// Their bytes.
     bytes: Arc<TenantBudget>,
+}
+
+/// Pages by the calls that asked for them.
+#[derive(Default)]
+struct Pages {
+    /// The pages.
+    by_call: HashMap<ActiveTopicsCall, KeptPage>,
+    /// When they were asked for, the oldest first.
+    asked: VecDeque<(Instant, ActiveTopicsCall)>,
+}
+
+impl Pages {
+    /// Lets go of those that are too old.
+    fn let_go(&mut self, now: Instant) {
+        while let Some((since, call)) = self.asked.pop_front_if(|(since, _)| now - *since >= KEPT_FOR) {
+            if self.by_call.get(&call).is_some_and(|kept| kept.since == since) {
+                self.by_call.remove(&call);
+            }
+        }
+    }
+
+    fn get(&self, call: &ActiveTopicsCall) -> Option<Page> {
+        let kept = self.by_call.get(call)?;
+        let refused = kept.page.peek().is_some_and(Result::is_err);
+        (!refused).then(|| kept.page.clone())
+    }
+
+    fn insert(&mut self, call: ActiveTopicsCall, kept: KeptPage) {
+        self.asked.push_back((kept.since, call.clone()));
+        self.by_call.insert(call, kept);
+    }
 }
 
 impl Default for KeptPages {
@@ -71,12 +102,9 @@ impl KeptPages {
     ) -> Result<Page, BoxFuture<'static, Result<ActiveTopics, Refusal>>> {
         let now = Instant::now();
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.retain(|_, kept| {
-            let refused = kept.page.peek().is_some_and(Result::is_err);
-            !refused && now.duration_since(kept.since) < KEPT_FOR
-        });
-        if let Some(kept) = pages.get(call) {
-            return Ok(kept.page.clone());
+        pages.let_go(now);
+        if let Some(page) = pages.get(call) {
+            return Ok(page);
         }
         let (page, topic) = PAGE_BYTES;
         let Ok(charge) = self.bytes.take(&call.namespace, page + call.limit * topic) else { return Err(ask) };
@@ -119,7 +147,7 @@ mod tests {
         tokio::time::advance(KEPT_FOR).await;
         kept.get(call("ns", 9), ask()).await.unwrap();
         assert_eq!(asked.load(Relaxed), 4);
-        assert_eq!(kept.pages.lock().unwrap().len(), 1, "the others are let go of");
+        assert_eq!(kept.pages.lock().unwrap().by_call.len(), 1, "the others are let go of");
     }
 
     #[tokio::test(start_paused = true)]
@@ -137,7 +165,7 @@ mod tests {
             let page = async { Ok(ActiveTopics::default()) };
             kept.get(call("ns", limit), page).await.unwrap();
         }
-        let pages = kept.pages.lock().unwrap().len();
+        let pages = kept.pages.lock().unwrap().by_call.len();
         assert!((10..50).contains(&pages), "{pages} pages are kept");
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use forebay_engine::{Engine, NodeWatch, ShardLoad, Subscription, TopicHead};
+use forebay_engine::{Engine, NodeWatch, ShardLoad, Subscription};
 use forebay_front::{PeerReport, Reports, WatchError};
 use forebay_proto::peer::{self, WatchTopicsRequest, WatchTopicsResponse};
 use forebay_types::ShardId;
@@ -113,8 +113,7 @@ impl PeerLinks {
 fn report(message: WatchTopicsResponse) -> PeerReport {
     let WatchTopicsResponse { loads, topics_only, topics, link } = message;
     let loads = (!topics_only).then(|| loads.into_iter().map(load).collect());
-    let heads: Vec<TopicHead> = topics.into_iter().filter_map(|topic| wire::head(topic).ok()).collect();
-    PeerReport { link: (link > 0).then_some(link), loads, heads }
+    PeerReport { link: (link > 0).then_some(link), loads, heads: wire::heads(topics) }
 }
 
 fn message(load: ShardLoad) -> peer::ShardLoad {

@@ -6,7 +6,7 @@ use forebay_types::{DeliveryPolicy, Monotonic, Namespace, Receipt};
 
 use super::delivery;
 use crate::{
-    api::{DeliveredItem, FetchError, FetchedItems},
+    api::{DeliveredItem, FetchError, FetchedItems, PeerFault},
     core::{
         Core,
         polls::{LeasedItem, Share},
@@ -69,7 +69,7 @@ pub(crate) fn fetched(
     }
     let mut items = items;
     if items.len() > fetch.max_items {
-        tracing::warn!("the node at {address} gave more items than it was asked for");
+        PeerFault::TooManyItems.count();
         let more = items.split_off(fetch.max_items);
         give_back(core, address, namespace, more.iter());
     }

@@ -24,6 +24,9 @@ const WANTED_AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// Topics of one look for which nodes are asked that tell nothing of them.
 const GUESSED_TOPICS: usize = 4;
 
+/// Of so many looks one asks such a node first, where others have items.
+const GUESSED_BEFORE_KNOWN: u32 = 8;
+
 /// A poll, as far as it matters for nodes that tell nothing of a topic.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Guesses {
@@ -64,7 +67,15 @@ pub(super) fn best(core: &mut Core, name: &TopicName, guesses: Guesses) -> Optio
     if !core.remote.has_nodes() {
         return None;
     }
-    best_known(core, name).or_else(|| guess(core, name, guesses))
+    let known = best_known(core, name);
+    if !core.remote.has_silent(name, core.time.monotonic()) || on(Bug::NothingGuessed) {
+        return known;
+    }
+    // A node that tells nothing has its turn while others have items without end.
+    if known.is_some() && !core.rng.random_ratio(1, GUESSED_BEFORE_KNOWN) {
+        return known;
+    }
+    guess(core, name, guesses, known.map(|known| known.first)).or(known)
 }
 
 fn best_known(core: &mut Core, name: &TopicName) -> Option<BestSource> {
@@ -90,12 +101,15 @@ fn best_known(core: &mut Core, name: &TopicName) -> Option<BestSource> {
     Some(BestSource { node: chosen.node, ready: ready(&chosen), first, others })
 }
 
-/// One of the nodes that tell nothing of a topic, by chance. It may have items of any priority.
-fn guess(core: &mut Core, name: &TopicName, Guesses { from, topics }: Guesses) -> Option<BestSource> {
+/// One of the nodes that tell nothing of a topic, by chance. It may have items of any priority. `others`: the
+/// best item of those that tell.
+fn guess(
+    core: &mut Core,
+    name: &TopicName,
+    Guesses { from, topics }: Guesses,
+    others: Option<HeadPosition>,
+) -> Option<BestSource> {
     let at = core.time.monotonic();
-    if !core.remote.has_silent(name, at) || on(Bug::NothingGuessed) {
-        return None;
-    }
     // So each of many topics has its turn.
     let has_turn = core.rng.random_range(0..topics.max(1)) < GUESSED_TOPICS;
     let node = if at >= from && has_turn { core.remote.guess(name, at, &mut core.rng) } else { None };
@@ -104,7 +118,7 @@ fn guess(core: &mut Core, name: &TopicName, Guesses { from, topics }: Guesses) -
         return None;
     };
     let first = HeadPosition { priority: i32::MIN, rank: i64::MIN };
-    Some(BestSource { node, ready: usize::MAX, first, others: None })
+    Some(BestSource { node, ready: usize::MAX, first, others })
 }
 
 /// An item behind this one comes after `head` for certain.

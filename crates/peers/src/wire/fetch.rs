@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use forebay_engine::{
-    DeliveredItem, FetchCall, FetchedItems, HeadPosition, ReadyState, Subscription, TopicHead,
+    DeliveredItem, FetchCall, FetchedItems, HeadPosition, PeerFault, ReadyState, Subscription, TopicHead,
 };
 use forebay_proto::peer;
 use forebay_types::{Body, DeliveryPolicy, Refusal, Timestamp, TopicName};
@@ -39,9 +39,16 @@ pub fn watch_request(subscriptions: Vec<Subscription>) -> peer::WatchTopicsReque
 
 /// The changes that another node has sent. One without a topic is none.
 pub fn subscriptions(request: peer::WatchTopicsRequest) -> Vec<Subscription> {
-    let read =
-        |one: peer::Subscription| Some(Subscription { name: name(one.topic).ok()?, wanted: one.wanted });
+    let read = |one: peer::Subscription| match name(one.topic) {
+        Ok(name) => Some(Subscription { name, wanted: one.wanted }),
+        Err(_) => left_out(PeerFault::Subscription),
+    };
     request.subscriptions.into_iter().filter_map(read).collect()
+}
+
+fn left_out<T>(fault: PeerFault) -> Option<T> {
+    fault.count();
+    None
 }
 
 /// News of a topic, for another node.
@@ -50,10 +57,16 @@ pub fn head_message(head: TopicHead) -> peer::TopicHead {
     peer::TopicHead { topic: Some(name_message(&name)), offered, ..state_message(state) }
 }
 
-/// News of a topic, from another node.
-pub fn head(message: peer::TopicHead) -> Result<TopicHead, MalformedMessage> {
-    let state = state(&message);
-    Ok(TopicHead { name: name(message.topic)?, state, offered: message.offered })
+/// News of topics, from another node. One without a topic is none.
+pub fn heads(messages: Vec<peer::TopicHead>) -> Vec<TopicHead> {
+    let read = |message: peer::TopicHead| {
+        let state = state(&message);
+        match name(message.topic) {
+            Ok(name) => Some(TopicHead { name, state, offered: message.offered }),
+            Err(_) => left_out(PeerFault::Head),
+        }
+    };
+    messages.into_iter().filter_map(read).collect()
 }
 
 fn state_message(state: ReadyState) -> peer::TopicHead {
@@ -137,7 +150,8 @@ pub fn fetched(topic: &TopicName, response: peer::LeaseItemsResponse) -> Result<
 
 /// `None`: it names no delivery. Its lease, if there is one, ends by itself.
 fn delivered(topic: &TopicName, item: peer::LeasedItem) -> Option<DeliveredItem> {
-    let receipt = receipt(item.delivery?);
+    let Some(delivery) = item.delivery else { return left_out(PeerFault::Item) };
+    let receipt = receipt(delivery);
     let headers = item.headers.into_iter().map(|header| (header.name, header.value)).collect();
     Some(DeliveredItem {
         id: receipt.item,
@@ -174,13 +188,13 @@ mod tests {
         let some = ReadyState { head: Some(HeadPosition { priority: -1, rank: i64::MIN }), ready: 3 };
         for (state, offered) in [(some, 2), (ReadyState::default(), 0)] {
             let sent = TopicHead { name: topic(), state, offered };
-            assert_eq!(head(head_message(sent.clone())), Ok(sent));
+            assert_eq!(heads(vec![head_message(sent.clone())]), [sent]);
         }
         let nameless = peer::TopicHead {
             topic: None,
             ..head_message(TopicHead { name: topic(), state: some, offered: 1 })
         };
-        assert_eq!(head(nameless), Err(MalformedMessage("topic")));
+        assert_eq!(heads(vec![nameless]), []);
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod settle;
 pub use active_topics::{active_topics, active_topics_call, active_topics_request, active_topics_response};
 pub use enqueue::{enqueue_call, enqueue_request, enqueue_response, enqueued};
 pub use fetch::{
-    fetch_call, fetch_request, fetch_response, fetched, head, head_message, subscriptions, watch_request,
+    fetch_call, fetch_request, fetch_response, fetched, head_message, heads, subscriptions, watch_request,
 };
 pub use settle::{
     ack_request, acks, extend_request, extend_response, extended, extensions, nack_request, nacks,

@@ -13,7 +13,8 @@ use std::{
 };
 
 use forebay_types::{Monotonic, TopicName};
-use rand::{Rng, seq::IteratorRandom as _};
+use rand::{Rng, seq::IndexedRandom as _};
+use smallvec::SmallVec;
 
 pub(crate) use self::topic::Source;
 use self::{node::RemoteNode, rate::TenantRate, topic::RemoteTopic};
@@ -184,25 +185,28 @@ impl RemoteTopics {
 
     /// Nodes that tell nothing of a topic: it is not followed, or they have no room for another follower.
     /// They may have items all the same.
-    fn silent<'a>(&'a self, name: &TopicName, at: Monotonic) -> impl Iterator<Item = NodeIndex> + 'a {
-        let topic = self.topics.get(name);
-        let begins = topic.is_some_and(|topic| at < topic.begun_at.plus(FIRST_HEADS_TIMEOUT));
-        let nodes = self.nodes.iter().filter(move |(_, node)| !begins && !node.is_suspended(at));
-        let tells =
-            |topic: &RemoteTopic, node| topic.source(node).is_some_and(|source| source.state.is_some());
-        nodes.map(|(node, _)| *node).filter(move |node| !topic.is_some_and(|topic| tells(topic, *node)))
+    fn silent(&self, name: &TopicName, at: Monotonic) -> SmallVec<[NodeIndex; 4]> {
+        let is_asked = |node: &NodeIndex| self.nodes.get(node).is_some_and(|node| !node.is_suspended(at));
+        match self.topics.get(name) {
+            // Their first words are waited for.
+            Some(topic) if at < topic.begun_at.plus(FIRST_HEADS_TIMEOUT) => SmallVec::new(),
+            Some(topic) => {
+                let silent = topic.sources.iter().filter(|source| source.state.is_none());
+                silent.map(|source| source.node).filter(is_asked).collect()
+            }
+            None => self.nodes.keys().copied().filter(is_asked).collect(),
+        }
     }
 
     /// Whether a node tells nothing of a topic.
     pub fn has_silent(&self, name: &TopicName, at: Monotonic) -> bool {
-        self.silent(name, at).next().is_some()
+        !self.silent(name, at).is_empty()
     }
 
     /// One of the nodes that tell nothing of a topic, to be asked for items. It is asked to tell of it, too,
-    /// in case there is room by now.
-    /// `None`: the tenant has had nodes asked too often.
+    /// in case there is room by now. `None`: the tenant has had nodes asked too often.
     pub fn guess(&mut self, name: &TopicName, at: Monotonic, rng: &mut impl Rng) -> Option<NodeIndex> {
-        let node = self.silent(name, at).choose(rng)?;
+        let node = *self.silent(name, at).choose(rng)?;
         if !self.rate.take(&name.namespace, at) {
             return None;
         }

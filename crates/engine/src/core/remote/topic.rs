@@ -50,12 +50,7 @@ impl RemoteTopic {
         }
     }
 
-    /// A node as a source.
-    pub fn source(&self, node: NodeIndex) -> Option<&Source> {
-        self.sources.iter().find(|source| source.node == node)
-    }
-
-    /// The same, to be changed.
+    /// A node as a source, to be changed.
     pub fn source_mut(&mut self, node: NodeIndex) -> Option<&mut Source> {
         self.sources.iter_mut().find(|source| source.node == node)
     }

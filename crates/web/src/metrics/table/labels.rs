@@ -1,7 +1,7 @@
 //! Values of the labels of metrics.
 
 use forebay_edge::admission::{PROTOCOLS as PROTOCOL_NAMES, SERVICES as SERVICE_NAMES};
-use forebay_engine::OwnMetrics;
+use forebay_engine::{OwnMetrics, PeerFault};
 use forebay_types::DeathCause;
 
 use crate::metrics::metric::Values::{self, Fixed};
@@ -81,6 +81,8 @@ pub(crate) const HANDSHAKES: Values = Fixed(&[
 pub(crate) const FORWARDED: Values = Fixed(&["enqueue", "ack", "nack", "extend_lease"]);
 /// Outcomes of fetches from other nodes.
 pub(crate) const FETCH_OUTCOMES: Values = Fixed(&["items", "empty", "refused", "late", "failed"]);
+/// Parts of other nodes' messages that cannot be right.
+pub(crate) const PEER_FAULTS: Values = Fixed(&PeerFault::NAMES);
 /// Outcomes of a call that is passed on.
 pub(crate) const FORWARD_OUTCOMES: Values = Fixed(&["answered", "refused", "unreached", "lost"]);
 /// Why a connection is closed.

@@ -2,7 +2,8 @@
 
 use super::labels::{
     BUDGETS, CLIENT_PORTS, CLOSED, CREDENTIALS, FETCH_OUTCOMES, FORWARD_OUTCOMES, FORWARDED, GRANTED,
-    HANDSHAKES, LIMITS, NAMESPACES, NODE_STATES, PEERS, PORTS, PROTOCOLS, SERVICES, SPANS_DROPPED,
+    HANDSHAKES, LIMITS, NAMESPACES, NODE_STATES, PEER_FAULTS, PEERS, PORTS, PROTOCOLS, SERVICES,
+    SPANS_DROPPED,
 };
 use crate::metrics::metric::{
     Kind, Metric,
@@ -80,6 +81,12 @@ pub const NODES: &[Metric] = &[
         &[("outcome", FETCH_OUTCOMES)],
         "Times items were asked for at another node: it gave some (items) or none (empty), refused, did not \
          answer within 250 ms (late), or not at all (failed)",
+    ),
+    metric(
+        Kind::Counter,
+        "forebay_peer_faults_total",
+        &[("fault", PEER_FAULTS)],
+        "Parts of other nodes' messages that no node of this release sends, and that were left out",
     ),
     metric(
         Kind::Gauge,
