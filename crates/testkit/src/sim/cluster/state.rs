@@ -220,7 +220,7 @@ impl ClusterCoverage {
             ("a way between nodes that was cut", self.cuts, 30),
             ("a node that was cut off from a server", self.cut_servers, 20),
             ("a node that was cut off from the catalog alone", self.cut_from_catalog, 2),
-            ("a pinned shard", self.pinned, 20),
+            ("a pinned shard", self.pinned, 30),
             ("a drained node", self.drained, 20),
             ("a shard that was added, drained or removed", self.shards_changed, 30),
             ("a move from a living owner", self.moves, 100),
