@@ -137,6 +137,8 @@ engine! {
     charges_that_are_kept: ChargesKept in Quiet breaks "BOUNDED";
     leases_without_a_limit: NoLeaseLimit in Quiet breaks "BOUNDED";
     polls_without_a_limit: NoPollLimit in Quiet breaks "BOUNDED";
+    a_lost_lease_told_after_a_stall: LeaseLostUntrusted in Stalls breaks "NO-STALE-OK"
+        with |plan| (plan.topics, plan.shards, plan.clients, plan.steps) = (1, 1, 10, 160);
     an_old_reading_of_a_clock_taken_for_new: OldReadingTakenForNew in Stalls breaks "TIME";
     an_earlier_home_that_is_not_asked: EarlierHomesForgotten in Reshards breaks "IDEMPOTENT-ENQUEUE";
     an_earlier_home_at_another_node_that_is_not_asked: EarlierHomesElsewhereForgotten in Changes
