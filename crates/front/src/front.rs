@@ -52,10 +52,13 @@ impl Front {
     /// Lists topics of all nodes that have something to deliver. Of several nodes, as they had it up to
     /// 200 ms ago.
     pub async fn active_topics(&self, call: ActiveTopicsCall) -> Result<ActiveTopics, Refusal> {
+        if let Some(page) = self.pages.kept(&call) {
+            return page.await;
+        }
         let own = self.engine.active_topics(call.clone()).await?;
         let Some(links) = self.links.clone().filter(|_| !own.nodes.is_empty()) else { return Ok(own) };
         let (engine, asked) = (self.engine.clone(), call.clone());
-        self.pages.get(call, async move { over_nodes(&engine, &*links, asked, own).await }).await
+        self.pages.keep(call, async move { over_nodes(&engine, &*links, asked, own).await }).await
     }
 
     /// Ends deliveries of a tenant.

@@ -23,7 +23,7 @@ const KEPT_BYTES_MAX: usize = 32 << 20;
 const PAGE_BYTES: (usize, usize) = (1 << 10, 300);
 
 /// The answer, or the way to it.
-type Page = Shared<BoxFuture<'static, Result<ActiveTopics, Refusal>>>;
+pub(crate) type Page = Shared<BoxFuture<'static, Result<ActiveTopics, Refusal>>>;
 
 /// A page, for a moment.
 struct KeptPage {
@@ -81,36 +81,36 @@ impl Default for KeptPages {
 }
 
 impl KeptPages {
-    /// The page of a call: one that is kept, or one that `ask` gets, and for which others wait, too. One that
-    /// was refused is asked for again by the next caller.
-    pub async fn get(
+    /// The page of a call, or the way to it, if it was asked for a moment ago. One that was refused is asked
+    /// for again.
+    pub fn kept(&self, call: &ActiveTopicsCall) -> Option<Page> {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.let_go(Instant::now());
+        pages.get(call)
+    }
+
+    /// The page that `ask` gets. Others wait for it, too, and have it for a while, if there is room to keep
+    /// it.
+    pub async fn keep(
         &self,
         call: ActiveTopicsCall,
         ask: impl Future<Output = Result<ActiveTopics, Refusal>> + Send + 'static,
     ) -> Result<ActiveTopics, Refusal> {
-        match self.kept(&call, ask.boxed()) {
-            Ok(page) => page.await,
-            Err(ask) => ask.await,
-        }
-    }
-
-    /// A page that is kept. Otherwise what it takes to get one, if there is no room to keep it.
-    fn kept(
-        &self,
-        call: &ActiveTopicsCall,
-        ask: BoxFuture<'static, Result<ActiveTopics, Refusal>>,
-    ) -> Result<Page, BoxFuture<'static, Result<ActiveTopics, Refusal>>> {
-        let now = Instant::now();
-        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.let_go(now);
-        if let Some(page) = pages.get(call) {
-            return Ok(page);
-        }
         let (page, topic) = PAGE_BYTES;
-        let Ok(charge) = self.bytes.take(&call.namespace, page + call.limit * topic) else { return Err(ask) };
-        let page = ask.shared();
-        pages.insert(call.clone(), KeptPage { since: now, page: page.clone(), _charge: charge });
-        Ok(page)
+        let Ok(charge) = self.bytes.take(&call.namespace, page + call.limit * topic) else {
+            return ask.await;
+        };
+        let page = {
+            let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+            // Somebody may have asked meanwhile.
+            pages.get(&call).unwrap_or_else(|| {
+                let page = ask.boxed().shared();
+                let kept = KeptPage { since: Instant::now(), page: page.clone(), _charge: charge };
+                pages.insert(call, kept);
+                page
+            })
+        };
+        page.await
     }
 }
 
@@ -126,6 +126,17 @@ mod tests {
         ActiveTopicsCall { namespace: namespace.into(), limit, ..ActiveTopicsCall::default() }
     }
 
+    async fn get(
+        kept: &KeptPages,
+        call: ActiveTopicsCall,
+        ask: impl Future<Output = Result<ActiveTopics, Refusal>> + Send + 'static,
+    ) -> Result<ActiveTopics, Refusal> {
+        match kept.kept(&call) {
+            Some(page) => page.await,
+            None => kept.keep(call, ask).await,
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_page_is_asked_for_once_in_a_while() {
         let (kept, asked) = (KeptPages::default(), Arc::new(AtomicUsize::new(0)));
@@ -137,15 +148,16 @@ mod tests {
                 Ok(ActiveTopics::default())
             }
         };
-        let (first, second) = tokio::join!(kept.get(call("ns", 9), ask()), kept.get(call("ns", 9), ask()));
+        let (first, second) =
+            tokio::join!(get(&kept, call("ns", 9), ask()), get(&kept, call("ns", 9), ask()));
         assert!(first.is_ok() && second.is_ok());
-        kept.get(call("ns", 9), ask()).await.unwrap();
+        get(&kept, call("ns", 9), ask()).await.unwrap();
         assert_eq!(asked.load(Relaxed), 1);
-        kept.get(call("ns", 8), ask()).await.unwrap();
-        kept.get(call("other", 9), ask()).await.unwrap();
+        get(&kept, call("ns", 8), ask()).await.unwrap();
+        get(&kept, call("other", 9), ask()).await.unwrap();
         assert_eq!(asked.load(Relaxed), 3, "another call, another tenant");
         tokio::time::advance(KEPT_FOR).await;
-        kept.get(call("ns", 9), ask()).await.unwrap();
+        get(&kept, call("ns", 9), ask()).await.unwrap();
         assert_eq!(asked.load(Relaxed), 4);
         assert_eq!(kept.pages.lock().unwrap().by_call.len(), 1, "the others are let go of");
     }
@@ -154,8 +166,8 @@ mod tests {
     async fn a_refusal_is_for_those_who_waited_for_it() {
         let kept = KeptPages::default();
         let refused = async { Err(Refusal::new(Reason::Overloaded, "full")) };
-        assert!(kept.get(call("ns", 9), refused).await.is_err());
-        assert!(kept.get(call("ns", 9), async { Ok(ActiveTopics::default()) }).await.is_ok());
+        assert!(get(&kept, call("ns", 9), refused).await.is_err());
+        assert!(get(&kept, call("ns", 9), async { Ok(ActiveTopics::default()) }).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -163,7 +175,7 @@ mod tests {
         let kept = KeptPages::default();
         for limit in 1_000..1_100 {
             let page = async { Ok(ActiveTopics::default()) };
-            kept.get(call("ns", limit), page).await.unwrap();
+            get(&kept, call("ns", limit), page).await.unwrap();
         }
         let pages = kept.pages.lock().unwrap().by_call.len();
         assert!((10..50).contains(&pages), "{pages} pages are kept");
