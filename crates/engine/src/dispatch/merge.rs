@@ -29,8 +29,9 @@ use crate::{
 const FETCHES_PER_POLL: usize = 4;
 /// Bytes of bodies that one fetch may bring.
 const FETCH_BYTES_MAX: usize = 1 << 20;
-/// A poll for whose fetch there was no place looks again after this time.
-const PLACE_AFTER: Duration = Duration::from_millis(20);
+/// A poll for whose fetch there was no place looks again after this time: most fetches have theirs for no
+/// longer. More often would cost much where many polls wait for one.
+const PLACE_AFTER: Duration = Duration::from_millis(250);
 
 /// The result of one look at a poll's topics.
 pub(crate) enum Pick {
@@ -71,7 +72,7 @@ pub(crate) fn pick(
     at: Monotonic,
     last: bool,
 ) -> Pick {
-    let guesses = Guesses { from: guesses_from, topics: names.len() };
+    let guesses = Guesses { at, from: guesses_from, topics: names.len() };
     let moment = core.time.moment();
     let mut picked = PickedItems::default();
     for (number, (name, demand)) in names.iter().zip(&call.demands).enumerate() {

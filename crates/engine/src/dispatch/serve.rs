@@ -151,9 +151,38 @@ mod tests {
     use std::sync::Arc;
 
     use forebay_types::TopicName;
+    use tokio::sync::mpsc::channel;
 
     use super::*;
-    use crate::core::testing::SlowClock;
+    use crate::{
+        api::{Demand, DequeueCall, HeadPosition, PeerLink, ReadyState, TopicHead},
+        core::{polls::Poll, testing::SlowClock, timers::Timer},
+        messages::reply::Reply,
+    };
+
+    #[tokio::test]
+    async fn a_poll_without_a_place_for_its_fetch_looks_again() {
+        let mut core = Core::for_test();
+        let (name, at) = (TopicName::new("ns", "t"), core.time.monotonic());
+        let (subscriptions, _sent) = channel(1);
+        core.remote.link("a:1".to_owned(), PeerLink { number: 1, subscriptions });
+        core.remote.ask(&name, at);
+        let state = ReadyState { head: Some(HeadPosition { priority: 0, rank: 0 }), ready: 1 };
+        core.remote.take_in("a:1", &TopicHead { name: name.clone(), state, offered: 0 });
+        let node = core.remote.sources(&name, at, &mut None)[0].node;
+        let place = |core: &Core| core.remote.node(node).unwrap().place(&"ns".into());
+        let places: Vec<_> = std::iter::from_fn(|| place(&core)).collect();
+        let (reply, _answer) = Reply::channel();
+        let demands = vec![Demand { topic: name.topic.clone(), max_items: 1 }];
+        let call = DequeueCall { namespace: "ns".into(), demands, max_bytes: 1, ..DequeueCall::default() };
+        core.polls.insert(7, Poll::new(call, reply, at));
+        assert!(!find_items(&mut core, 7, at));
+        // Nothing else wakes it.
+        let again = core.timers.next_wake().unwrap();
+        assert_eq!(core.timers.pop_due(again), Some(Timer::Topic(name)));
+        drop(places);
+        assert!(find_items(&mut core, 7, again), "the fetch is under way");
+    }
 
     #[test]
     fn woken_polls_that_take_long_are_served_in_several_turns() {

@@ -23,13 +23,14 @@ const POLLS_ADDED_UP: usize = 256;
 const WANTED_AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// Topics of one look for which nodes are asked that tell nothing of them.
 const GUESSED_TOPICS: usize = 4;
-
 /// Of so many looks one asks such a node first, where others have items.
 const GUESSED_BEFORE_KNOWN: u32 = 8;
 
-/// A poll, as far as it matters for nodes that tell nothing of a topic.
+/// A look of a poll, as far as it matters for nodes that tell nothing of a topic.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Guesses {
+    /// When it is.
+    pub at: Monotonic,
     /// Such nodes may be asked from then on.
     pub from: Monotonic,
     /// How many topics it polls.
@@ -67,8 +68,8 @@ pub(super) fn best(core: &mut Core, name: &TopicName, guesses: Guesses) -> Optio
     if !core.remote.has_nodes() {
         return None;
     }
-    let known = best_known(core, name);
-    if !core.remote.has_silent(name, core.time.monotonic()) || on(Bug::NothingGuessed) {
+    let known = best_known(core, name, guesses.at);
+    if !core.remote.has_silent(name, guesses.at) || on(Bug::NothingGuessed) {
         return known;
     }
     // A node that tells nothing has its turn while others have items without end.
@@ -78,8 +79,8 @@ pub(super) fn best(core: &mut Core, name: &TopicName, guesses: Guesses) -> Optio
     guess(core, name, guesses, known.map(|known| known.first)).or(known)
 }
 
-fn best_known(core: &mut Core, name: &TopicName) -> Option<BestSource> {
-    let (at, mut later) = (core.time.monotonic(), None);
+fn best_known(core: &mut Core, name: &TopicName, at: Monotonic) -> Option<BestSource> {
+    let mut later = None;
     let mut sources = core.remote.sources(name, at, &mut later);
     if let Some(later) = later {
         core.timers.set(later, Timer::Topic(name.clone()));
@@ -106,10 +107,9 @@ fn best_known(core: &mut Core, name: &TopicName) -> Option<BestSource> {
 fn guess(
     core: &mut Core,
     name: &TopicName,
-    Guesses { from, topics }: Guesses,
+    Guesses { at, from, topics }: Guesses,
     others: Option<HeadPosition>,
 ) -> Option<BestSource> {
-    let at = core.time.monotonic();
     // So each of many topics has its turn.
     let has_turn = core.rng.random_range(0..topics.max(1)) < GUESSED_TOPICS;
     let node = if at >= from && has_turn { core.remote.guess(name, at, &mut core.rng) } else { None };
