@@ -38,6 +38,12 @@ pub enum Bug {
     FetchBoundIgnored,
     /// Items are offered to nobody.
     NothingOffered,
+    /// Of the topics of a prefix those with the worst priority go first.
+    PrefixTurned,
+    /// Items that become ready later are not looked at by prefixes.
+    PrefixNotMarked,
+    /// Prefixes hand out items of paused topics.
+    PausedInPrefix,
     /// Nodes that tell nothing of a topic are not asked for items.
     NothingGuessed,
     /// An at-most-once item is handed out though it may still be in its shard.

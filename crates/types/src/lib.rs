@@ -34,7 +34,7 @@ pub use lifecycle::{Ending, State, after_failure, after_rejection, after_release
 pub use limits::Limits;
 pub use name::{
     ALL_NAMESPACES, NameError, Namespace, NodeName, NodeNameError, Topic, TopicName, check_name,
-    check_namespace, is_name_byte,
+    check_namespace, is_name_byte, is_prefix, topic_covers, topics_with_prefix,
 };
 pub use nearest::{instead, nearest, with_nearest};
 pub use policy::{NOTE_BYTES_MAX, PAUSED_BY_BYTES_MAX, Pause, Policy, PolicyChanges, PolicyRow, Side};

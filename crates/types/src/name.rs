@@ -6,8 +6,12 @@ use serde::{Deserialize, Serialize};
 
 /// A tenant's name.
 pub type Namespace = Arc<str>;
-/// A topic's name inside its namespace.
+/// A topic's name inside its namespace. Where a call may ask for many topics by the begin of their names,
+/// that with a `*` behind it.
 pub type Topic = Arc<str>;
+
+/// Stands at the end of a name for whatever may come there: `calls/*` is all topics that begin with `calls/`.
+const ANY_END: char = '*';
 
 /// Stands for all tenants where a call may be about all of them. It is the name of none.
 pub const ALL_NAMESPACES: &str = "-";
@@ -58,6 +62,35 @@ impl TopicName {
     /// From two strings that have been checked already.
     pub fn new(namespace: impl Into<Namespace>, topic: impl Into<Topic>) -> Self {
         Self { namespace: namespace.into(), topic: topic.into() }
+    }
+
+    /// The text with which the names of topics begin for which this one stands: `calls/` for `calls/*`.
+    /// `None`: it is the name of one topic.
+    pub fn prefix(&self) -> Option<&str> {
+        self.topic.strip_suffix(ANY_END)
+    }
+
+    /// Whether this is the other one, or stands for it.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.namespace == other.namespace && topic_covers(&self.topic, &other.topic)
+    }
+}
+
+/// All topics whose names begin with a text, which has been checked. No topic's name has a `*`.
+pub fn topics_with_prefix(prefix: &str) -> Topic {
+    format!("{prefix}{ANY_END}").into()
+}
+
+/// Whether a topic's name stands for all that begin alike.
+pub fn is_prefix(topic: &str) -> bool {
+    topic.ends_with(ANY_END)
+}
+
+/// Whether a topic's name, or a prefix with `*` behind it, is that of another one, or stands for it.
+pub fn topic_covers(all: &str, topic: &str) -> bool {
+    match all.strip_suffix(ANY_END) {
+        Some(prefix) => topic.starts_with(prefix),
+        None => all == topic,
     }
 }
 
@@ -137,6 +170,18 @@ impl fmt::Debug for NodeName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_covers_the_topics_that_begin_with_it() {
+        let covers = |one: &str, other: &str| TopicName::new("a", one).covers(&TopicName::new("a", other));
+        let all = topics_with_prefix("calls/");
+        assert!(covers(&all, "calls/") && covers(&all, "calls/7") && covers(&all, "calls/7/*"));
+        assert!(!covers(&all, "calls") && !covers(&all, "Calls/7") && !covers("calls", "calls/7"));
+        assert!(covers("calls", "calls") && covers(&topics_with_prefix(""), "calls"));
+        assert!(!TopicName::new("a", all.clone()).covers(&TopicName::new("b", "calls/7")));
+        let prefix = |topic: &str| TopicName::new("a", topic).prefix().map(str::to_owned);
+        assert_eq!((prefix(&all).as_deref(), prefix("calls/")), (Some("calls/"), None));
+    }
 
     #[test]
     fn the_word_for_all_tenants_names_none() {

@@ -22,7 +22,7 @@ use tonic::transport::Channel;
 use super::nodes::{Nodes, metric, metric_becomes, owned_by};
 use crate::{node::Node, scenario::until};
 
-const NAMESPACE: &str = "e2e";
+pub(super) const NAMESPACE: &str = "e2e";
 
 type Client = QueueServiceClient<Channel>;
 
@@ -30,7 +30,7 @@ fn client(node: &Node) -> Client {
     QueueServiceClient::new(node.channel())
 }
 
-fn item(topic: &str, priority: i32, payload: &str) -> EnqueueItem {
+pub(super) fn item(topic: &str, priority: i32, payload: &str) -> EnqueueItem {
     EnqueueItem {
         topic: topic.to_owned(),
         priority,
@@ -40,13 +40,14 @@ fn item(topic: &str, priority: i32, payload: &str) -> EnqueueItem {
 }
 
 /// Stores items. `shard`: this one takes them.
-async fn store(node: &Node, items: Vec<EnqueueItem>, shard: Option<u32>) {
+pub(super) async fn store(node: &Node, items: Vec<EnqueueItem>, shard: Option<u32>) {
     let request = EnqueueRequest { namespace: NAMESPACE.into(), items, shard, ..EnqueueRequest::default() };
     let answer = client(node).enqueue(request).await.unwrap().into_inner();
     assert!(answer.results.iter().all(|result| result.error.is_none()), "{answer:?}");
 }
 
-async fn take(node: &Node, topic: &str, max_items: u32, wait: Duration) -> Vec<DequeuedItem> {
+/// Takes items of a topic, or of all that begin with what comes before a `*`.
+pub(super) async fn take(node: &Node, topic: &str, max_items: u32, wait: Duration) -> Vec<DequeuedItem> {
     take_from(node, topic, max_items, wait).await.0
 }
 
@@ -57,7 +58,11 @@ async fn take_from(
     max_items: u32,
     wait: Duration,
 ) -> (Vec<DequeuedItem>, Option<String>) {
-    let selector = Some(Selector::Topic(topic.to_owned()));
+    let selector = match topic.strip_suffix('*') {
+        Some(prefix) => Selector::TopicPrefix(prefix.to_owned()),
+        None => Selector::Topic(topic.to_owned()),
+    };
+    let selector = Some(selector);
     let request = DequeueRequest {
         namespace: NAMESPACE.into(),
         demands: vec![TopicDemand { selector, max_items }],
@@ -69,7 +74,7 @@ async fn take_from(
     (answer.into_inner().items, source)
 }
 
-async fn ack(node: &Node, items: &[DequeuedItem]) {
+pub(super) async fn ack(node: &Node, items: &[DequeuedItem]) {
     let acks = items.iter().map(|item| Ack { receipt: item.receipt.clone() }).collect();
     let request = AckRequest { namespace: NAMESPACE.into(), acks };
     let answer = client(node).ack(request).await.unwrap().into_inner();
@@ -77,7 +82,7 @@ async fn ack(node: &Node, items: &[DequeuedItem]) {
 }
 
 /// Waits until each node hands out what others store.
-async fn linked(nodes: &[Node]) {
+pub(super) async fn linked(nodes: &[Node]) {
     for (at, node) in nodes.iter().enumerate() {
         for (other, storing) in nodes.iter().enumerate() {
             let topic = format!("linked-{at}-{other}");

@@ -28,6 +28,7 @@ pub mod operate;
 mod operations;
 mod pauses;
 mod peers;
+mod prefixes;
 mod repeats;
 mod servers;
 mod set_ups;

@@ -21,7 +21,8 @@ const WAIT_MAX: Duration = Duration::from_secs(20);
 /// Call that dequeues items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DequeueCall {
-    /// 1 to 100 topics, none twice, at most 1,000 items together.
+    /// 1 to 100 topics, of which at most 16 stand for all that begin alike. None twice, also not by another
+    /// one that stands for it; at most 1,000 items together.
     pub demands: Vec<Demand>,
     /// How long to wait if no item is ready, at most 20 s.
     pub wait: Duration,
@@ -33,12 +34,13 @@ pub struct DequeueCall {
     pub max_bytes: u32,
 }
 
-/// One topic of a [`DequeueCall`].
+/// One topic of a [`DequeueCall`], or all topics that begin alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demand {
-    /// The topic.
+    /// The topic. One that ends in `*` stands for all topics that begin so: `calls/*`. Their items come best
+    /// priority first; topics with items of one priority take turns.
     pub topic: String,
-    /// The most items of this topic, 1 to 1,000.
+    /// The most items of this demand, 1 to 1,000.
     pub max_items: u32,
 }
 
@@ -155,8 +157,9 @@ fn with_source(answer: Response<v1::DequeueResponse>) -> Response<(v1::DequeueRe
 }
 
 fn demand(demand: Demand) -> v1::TopicDemand {
-    v1::TopicDemand {
-        selector: Some(v1::topic_demand::Selector::Topic(demand.topic)),
-        max_items: demand.max_items,
-    }
+    let selector = match demand.topic.strip_suffix('*') {
+        Some(prefix) => v1::topic_demand::Selector::TopicPrefix(prefix.to_owned()),
+        None => v1::topic_demand::Selector::Topic(demand.topic),
+    };
+    v1::TopicDemand { selector: Some(selector), max_items: demand.max_items }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Settings of a consumer: what it dequeues, and how much at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsumerConfig {
-    /// The topics, at most 100. Each is asked for an equal share of the free handler slots.
+    /// The topics, at most 100. One that ends in `*` stands for all that begin so, as in
+    /// [`Demand`](crate::Demand). Each is asked for an equal share of the free handler slots.
     pub topics: Vec<String>,
     /// Handlers that run at a time. With n topics and m servers the consumer may hold more items, whose
     /// leases it extends too: up to n - 1 with one server, none with several if this is at least n · m, and

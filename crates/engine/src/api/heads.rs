@@ -12,6 +12,14 @@ pub struct HeadPosition {
     pub rank: i64,
 }
 
+impl HeadPosition {
+    /// The place of all items of a priority, behind each of them: topics of a prefix take turns.
+    pub(crate) const fn of_prefix(priority: i32) -> Self {
+        // Far behind the rank of any item, and not the last of all: others may come behind it.
+        Self { priority, rank: i64::MAX / 2 }
+    }
+}
+
 /// The ready items of a topic in the shards of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadyState {
@@ -19,6 +27,9 @@ pub struct ReadyState {
     pub head: Option<HeadPosition>,
     /// About how many there are.
     pub ready: u32,
+    /// Of a prefix: the items of a round in which each topic with such a best item has its turn. Of a topic:
+    /// 0.
+    pub round: u32,
 }
 
 /// News of a topic, for another node.

@@ -15,7 +15,7 @@ use crate::{
         policies::Eligible,
         timers::Timer,
     },
-    dispatch::{head::head, prefetch},
+    dispatch::prefetch::{self, BestHead},
     messages::reply::Reply,
     planted::{Bug, on},
 };
@@ -105,7 +105,7 @@ fn go_on(core: &mut Core, refused: Option<Refusal>) {
             let refusal = Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER);
             page.reply.send(Err(refusal));
         } else if !page.reply.is_closed() {
-            busy |= is_current || core.active.get(&namespace).is_none_or(ActiveIndex::has_stale);
+            busy |= is_current || core.active.get(&namespace).is_none_or(|index| index.visits.has_stale());
             core.active.push_page(page);
         }
     }
@@ -204,22 +204,22 @@ fn refresh(core: &mut Core, namespace: &Namespace, work: &mut Work) -> bool {
     let at = core.time.monotonic();
     let mut index = core.active.take(namespace);
     // Topics are looked at as fast as they change: else a busy namespace would never have its answer.
-    let most = work.heads + index.take_marked();
-    if let Some(after) = index.next_to_take_in() {
+    let most = work.heads + index.visits.take_marked();
+    if let Some(after) = index.visits.next_to_take_in() {
         let topics = core.topics.of_namespace(namespace, after).take(most);
         let topics: Vec<Topic> = topics.map(|name| name.topic.clone()).collect();
         let all = topics.len() < most;
-        index.take_in(topics, all);
+        index.visits.take_in(topics, all);
     }
-    let mut topics = index.take_stale(most);
-    if !index.has_stale() {
-        topics.extend(index.next_unread(UNREAD_PER_TURN));
+    let mut topics = index.visits.take_stale(most);
+    if !index.visits.has_stale() {
+        topics.extend(index.visits.next_unread(UNREAD_PER_TURN));
     }
     work.heads = work.heads.saturating_sub(topics.len());
     for topic in topics {
         look_at(core, &mut index, namespace, topic);
     }
-    let is_current = index.is_current();
+    let is_current = index.visits.is_current();
     if core.topics.count_of(namespace) > 0 || !is_current {
         core.active.put(namespace.clone(), index, at);
     }
@@ -228,19 +228,11 @@ fn refresh(core: &mut Core, namespace: &Namespace, work: &mut Work) -> bool {
 
 /// Puts a topic where its head belongs. Begins to read a head that is not known.
 fn look_at(core: &mut Core, index: &mut ActiveIndex, namespace: &Namespace, topic: Topic) {
-    let moment = core.time.moment();
     let name = TopicName { namespace: namespace.clone(), topic: topic.clone() };
-    // Pages of a paused namespace are empty. Its topics keep their places for the end of the pause.
-    if core.policies.eligible(&name) == Eligible::TopicPaused {
-        return index.set(topic, None);
-    }
-    // A head that is not listed yet is looked at again once it is, and no page is given before that.
-    let parts = core.topics.parts(&name);
-    if prefetch::is_head_unknown(&mut core.slots, &mut core.ids, &parts, moment) {
-        index.set_unread(topic);
-        return;
-    }
-    let head = parts.into_iter().filter_map(|part| head(&mut core.slots, part, moment)).min();
+    // No page is given before all topics are listed.
+    let BestHead::Known(head) = prefetch::best_head(core, &name) else {
+        return index.visits.set_unread(topic);
+    };
     let position = head.map(|head| TopicPosition {
         best_priority: head.priority,
         oldest_ready_at: Timestamp::from_micros(head.rank + i64::from(on(Bug::OldestReadyAtWrong))),
@@ -286,7 +278,7 @@ mod tests {
     /// Puts the topics into the order, each with its number as the priority.
     fn activate(core: &mut Core, topics: usize) {
         let mut index = ActiveIndex::default();
-        index.take_in(Vec::new(), true);
+        index.visits.take_in(Vec::new(), true);
         for id in 0..topics {
             let topic: Topic = format!("t{id:06}").into();
             let (best_priority, oldest_ready_at) = (id as i32, Timestamp::MIN);
@@ -304,7 +296,7 @@ mod tests {
             go_on(&mut core, None);
             let last = format!("t{:06}", looked_at - 1);
             let index = core.active.get(&"ns".into()).unwrap();
-            assert_eq!(index.next_to_take_in(), Some(Some(&last.into())));
+            assert_eq!(index.visits.next_to_take_in(), Some(Some(&last.into())));
             assert!(core.active.is_busy() && answer.try_recv() == Err(TryRecvError::Empty));
         }
         go_on(&mut core, None);

@@ -1,11 +1,11 @@
 //! Dequeue: a poll is served at once, waits, or is answered empty.
 
-use forebay_types::{Reason, Refusal};
+use forebay_types::{Monotonic, Reason, Refusal, Topic, TopicName, is_prefix};
 
 use crate::{
     api::{DequeueCall, RETRY_AFTER, Reach},
     core::{Core, polls::Poll, refusals::draining, timers::Timer},
-    dispatch::{answer, merge, serve::find_items, undelivered},
+    dispatch::{answer, pick, serve::find_items, undelivered},
     messages::{delivery_guard::DeliveryGuard, reply::Reply, tenant_budget::Charge},
     planted::{Bug, on},
 };
@@ -18,11 +18,11 @@ pub(crate) fn serve(
     charge: Option<Charge>,
     reply: Reply<DeliveryGuard>,
 ) {
-    if let Some(refusal) = refusal(core, &call) {
+    let at = core.time.monotonic();
+    if let Some(refusal) = refusal(core, &call, at) {
         reply.send(Err(refusal));
         return;
     }
-    let at = core.time.monotonic();
     let wait = match () {
         () if on(Bug::WaitsLong) => call.wait * 4,
         () if on(Bug::WaitsBriefly) => call.wait / 2,
@@ -50,7 +50,7 @@ pub(crate) fn serve(
     }
     // A head that has not been read yet counts as outstanding, not as empty: even a call that does not wait
     // otherwise waits for it.
-    let outstanding = !waits && merge::is_any_outstanding(core, &call, &names, at);
+    let outstanding = !waits && pick::is_any_outstanding(core, &call, &names, at);
     if !waits && !outstanding {
         return answer::empty(core, id);
     }
@@ -66,7 +66,7 @@ pub(crate) fn serve(
 }
 
 /// Why the call is refused, if it is.
-fn refusal(core: &mut Core, call: &DequeueCall) -> Option<Refusal> {
+fn refusal(core: &mut Core, call: &DequeueCall, at: Monotonic) -> Option<Refusal> {
     if core.stopping.is_stopping() {
         return Some(draining());
     }
@@ -78,7 +78,9 @@ fn refusal(core: &mut Core, call: &DequeueCall) -> Option<Refusal> {
         let message = "no shard of this node is available";
         return Some(Refusal::new(Reason::ShardUnavailable, message).retry_after(RETRY_AFTER));
     }
-    None
+    let name = |topic: &Topic| TopicName { namespace: call.namespace.clone(), topic: topic.clone() };
+    let prefixes = call.demands.iter().map(|demand| &demand.topic).filter(|topic| is_prefix(topic));
+    prefixes.map(name).find_map(|name| core.prefixes.ask(&name, at).err())
 }
 
 /// The caller went away: what is leased for it already is returned.

@@ -64,7 +64,7 @@ fn topic(
     shards: &mut BTreeMap<ShardId, ShardFigures>,
     doubtful: &mut BTreeSet<ShardId>,
 ) -> TopicSnapshot {
-    let waiting = core.topics.waiting_count(&name);
+    let waiting = core.waiting_count(&name);
     let (mut sum, mut oldest, mut parts) = (TopicTotals::default(), None, Vec::new());
     let (mut counted, mut rates, mut has_tallies) = (None, Rates::default(), true);
     let mut last = LastTimes::default();

@@ -20,3 +20,4 @@ pub(crate) mod policies;
 pub(crate) mod settle;
 pub(crate) mod status;
 pub(crate) mod stop;
+pub(crate) mod watch;

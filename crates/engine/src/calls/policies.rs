@@ -77,9 +77,7 @@ fn change(core: &mut Core, name: TopicName, mut policy: Policy) {
     match (before.dequeue.is_some(), is_paused) {
         (true, false) if name.topic.is_empty() => core.policies.resume(name.namespace, None),
         (was_paused, is_paused) if was_paused != is_paused && !name.topic.is_empty() => {
-            core.active.mark_stale(&name);
-            core.topics.wake_if_waiting(&name);
-            core.watchers.touch(&name);
+            core.touch(&name);
         }
         // A page of a paused namespace is empty.
         _ => {}
@@ -89,9 +87,10 @@ fn change(core: &mut Core, name: TopicName, mut policy: Policy) {
 /// Wakes the polls of namespaces that are not paused any more: those of so many topics in a turn.
 pub(crate) fn wake_resumed(core: &mut Core) {
     let Some((namespace, after)) = core.policies.next_resumed() else { return };
-    let names: Vec<TopicName> =
-        core.topics.of_namespace(&namespace, after.as_ref()).take(WOKEN_PER_TURN).cloned().collect();
-    for name in &names {
+    let topics = core.topics.of_namespace(&namespace, after.as_ref()).take(WOKEN_PER_TURN);
+    let names: Vec<TopicName> = topics.cloned().collect();
+    let prefixes = if after.is_none() { core.prefixes.of_namespace(&namespace).to_vec() } else { Vec::new() };
+    for name in names.iter().chain(&prefixes) {
         core.topics.wake_if_waiting(name);
         core.watchers.touch(name);
     }

@@ -107,6 +107,6 @@ fn topic(core: &Core, name: &TopicName) -> TopicStatus {
         leased: sum.leased,
         scheduled: sum.scheduled,
         dead: sum.dead,
-        waiting: core.topics.waiting_count(name),
+        waiting: core.waiting_count(name),
     }
 }

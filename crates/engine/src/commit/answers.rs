@@ -57,11 +57,9 @@ pub(crate) fn committed(core: &mut Core, index: ShardIndex, committed: Committed
     }
     for NamedTopic { id: topic, name } in committed.dropped {
         core.topics.remove_part(&name, TopicPart { shard: index, topic });
-        core.active.mark_stale(&name);
+        core.touch(&name);
     }
-    for name in committed.fetched {
-        core.topics.wake(name);
-    }
+    committed.fetched.iter().for_each(|name| core.touch(name));
     for (name, flow) in committed.flows {
         core.traffic.count(&name, flow);
     }
@@ -213,9 +211,7 @@ fn settled(core: &mut Core, settle: &PlannedSettle, counts: &mut Counts) {
 /// A batch did not happen: what is refused of it is answered, the rest waits again.
 pub(crate) fn undone(core: &mut Core, index: ShardIndex, undone: UndoneBatch) {
     let refusal = &undone.refusal;
-    for name in undone.fetched {
-        core.topics.wake(name);
-    }
+    undone.fetched.iter().for_each(|name| core.touch(name));
     for poll in undone.handoffs_cancelled {
         delivery::handoff_cancelled(core, index, poll);
     }

@@ -9,6 +9,7 @@ use std::{
 
 use forebay_types::{Monotonic, Namespace, Timestamp, Topic, TopicName};
 
+use super::visits::Visits;
 use crate::{
     api::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition},
     messages::reply::Reply,
@@ -38,64 +39,16 @@ pub(crate) struct ActiveIndex {
     order: BTreeSet<TopicPosition>,
     /// Where each topic is in that order.
     positions: BTreeMap<Topic, (i32, Timestamp)>,
-    /// Topics whose head may have changed.
-    stale: BTreeSet<Topic>,
-    /// Topics whose head has to be read first.
-    unread: BTreeSet<Topic>,
-    /// The unread topic that was looked at last.
-    looked_at: Option<Topic>,
-    /// The namespace's topics were taken in up to this one.
-    taken_in: Option<Topic>,
-    /// All of them were.
-    is_whole: bool,
-    /// Topics that were marked since [`ActiveIndex::take_marked`].
-    marked: usize,
+    /// Topics that have to be looked at.
+    pub visits: Visits,
     /// When somebody asked last.
     asked_at: Monotonic,
 }
 
 impl ActiveIndex {
-    /// Up to which topic the namespace's topics were taken in; `None` once all of them were.
-    pub fn next_to_take_in(&self) -> Option<Option<&Topic>> {
-        (!self.is_whole).then_some(self.taken_in.as_ref())
-    }
-
-    /// These topics were taken in. `all`: there are no others.
-    pub fn take_in(&mut self, topics: Vec<Topic>, all: bool) {
-        self.taken_in = topics.last().cloned().or(self.taken_in.take());
-        self.is_whole = all;
-        self.stale.extend(topics);
-    }
-
-    /// Takes up to so many topics whose head may have changed.
-    pub fn take_stale(&mut self, most: usize) -> Vec<Topic> {
-        std::iter::from_fn(|| self.stale.pop_first()).take(most).collect()
-    }
-
-    /// How many topics were marked since the last call.
-    pub fn take_marked(&mut self) -> usize {
-        std::mem::take(&mut self.marked)
-    }
-
-    /// The next topics whose head was not read when they were looked at, in turn.
-    pub fn next_unread(&mut self, most: usize) -> Vec<Topic> {
-        let from = self.looked_at.take().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut next: Vec<Topic> = self.unread.range((from, Bound::Unbounded)).take(most).cloned().collect();
-        if next.is_empty() {
-            next = self.unread.iter().take(most).cloned().collect();
-        }
-        self.looked_at = next.last().cloned();
-        next
-    }
-
-    /// The head of a topic has to be read first.
-    pub fn set_unread(&mut self, topic: Topic) {
-        self.unread.insert(topic);
-    }
-
     /// The topic has this position; `None`: nothing of it is ready.
     pub fn set(&mut self, topic: Topic, position: Option<TopicPosition>) {
-        self.unread.remove(&topic);
+        self.visits.is_known(&topic);
         let old = match &position {
             Some(at) => self.positions.insert(topic.clone(), (at.best_priority, at.oldest_ready_at)),
             None => self.positions.remove(&topic),
@@ -109,16 +62,6 @@ impl ActiveIndex {
     /// The place of a topic in the order, if it is active.
     pub fn position(&self, topic: &Topic) -> Option<(i32, Timestamp)> {
         self.positions.get(topic).copied()
-    }
-
-    /// Every topic was looked at since its last change, and its head is known.
-    pub fn is_current(&self) -> bool {
-        !self.has_stale() && self.unread.is_empty()
-    }
-
-    /// There is a topic to look at.
-    pub fn has_stale(&self) -> bool {
-        !self.is_whole || !self.stale.is_empty()
     }
 
     /// The topics behind a position, most urgent first.
@@ -147,7 +90,7 @@ impl ActiveIndexes {
     /// The topic's head may have changed.
     pub fn mark_stale(&mut self, name: &TopicName) {
         if let Some(index) = self.by_namespace.get_mut(&name.namespace) {
-            index.marked += usize::from(index.stale.insert(name.topic.clone()));
+            index.visits.mark(name.topic.clone());
         }
     }
 
@@ -226,32 +169,6 @@ mod tests {
 
     fn position(topic: &str, best_priority: i32) -> TopicPosition {
         TopicPosition { best_priority, oldest_ready_at: Timestamp::MIN, topic: topic.into() }
-    }
-
-    #[test]
-    fn topics_are_taken_in_and_looked_at_in_slices() {
-        let mut index = ActiveIndex::default();
-        assert_eq!(index.next_to_take_in(), Some(None));
-        index.take_in(vec!["a".into(), "b".into()], false);
-        assert_eq!(index.next_to_take_in(), Some(Some(&"b".into())));
-        assert_eq!(index.take_stale(1), ["a".into()]);
-        index.take_in(vec![], true);
-        assert_eq!((index.next_to_take_in(), index.is_current()), (None, false));
-        assert_eq!(index.take_stale(9), ["b".into()]);
-        assert!(index.is_current());
-    }
-
-    #[test]
-    fn unread_topics_are_looked_at_in_turn_until_they_are_known() {
-        let mut index = ActiveIndex { is_whole: true, ..ActiveIndex::default() };
-        ["a", "b", "c"].into_iter().for_each(|topic| index.set_unread(topic.into()));
-        assert_eq!(index.next_unread(2), ["a".into(), "b".into()]);
-        assert_eq!(index.next_unread(2), ["c".into()]);
-        assert_eq!(index.next_unread(2), ["a".into(), "b".into()]);
-        assert!(!index.is_current() && !index.has_stale());
-        ["a", "b"].into_iter().for_each(|topic| index.set(topic.into(), None));
-        index.set("c".into(), Some(position("c", 1)));
-        assert!(index.is_current() && index.next_unread(2).is_empty());
     }
 
     #[test]

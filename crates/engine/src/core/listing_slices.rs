@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use forebay_types::TopicName;
 
-use super::{Core, topics::TopicPart};
+use super::{Core, topics::TopicPart, touch::Followers};
 use crate::{
     index::ShardIndex,
     shard::{LostTopics, NamedTopic},
@@ -30,7 +30,8 @@ impl Core {
     /// Visits a slice of the topics that are being visited, for so long at most, one shard after the other:
     /// polls that wait for them look again.
     pub fn walk(&mut self, limit: Duration) {
-        let Self { slots, topics, active, watchers, settings, listing, time, .. } = self;
+        let Self { slots, topics, active, prefixes, watchers, settings, listing, time, .. } = self;
+        let mut followers = Followers { topics, active, prefixes, watchers };
         let until = time.monotonic().plus(limit);
         let mut left = settings.topics_per_turn;
         while left > 0
@@ -42,11 +43,9 @@ impl Core {
             };
             left -= shard.walk(left.min(STEP), |topic, name, is_new| {
                 if is_new {
-                    topics.add_part(name.clone(), TopicPart { shard: index, topic });
+                    followers.topics.add_part(name.clone(), TopicPart { shard: index, topic });
                 }
-                topics.wake_if_waiting(name);
-                watchers.touch(name);
-                active.mark_stale(name);
+                followers.touch(name);
             });
             if !shard.is_walking() {
                 listing.walking.remove(&index);
@@ -94,8 +93,7 @@ impl Core {
             let is_back = self.slots.owned(index).is_some_and(|shard| shard.is_listed(topic));
             if !is_back {
                 self.topics.remove_part(&name, TopicPart { shard: index, topic });
-                self.active.mark_stale(&name);
-                self.watchers.touch(&name);
+                self.touch(&name);
             }
         }
     }

@@ -22,6 +22,7 @@ pub(crate) mod peer_loads;
 pub(crate) mod pending_calls;
 pub(crate) mod policies;
 pub(crate) mod polls;
+pub(crate) mod prefixes;
 pub(crate) mod questions;
 pub(crate) mod refusals;
 pub(crate) mod remote;
@@ -32,7 +33,9 @@ pub(crate) mod stopping;
 pub(crate) mod testing;
 pub(crate) mod timers;
 pub(crate) mod topics;
+pub(crate) mod touch;
 pub(crate) mod traffic;
+pub(crate) mod visits;
 pub(crate) mod watchers;
 
 use std::{collections::VecDeque, sync::Arc};
@@ -57,6 +60,7 @@ use self::{
     pending_calls::PendingCalls,
     policies::Policies,
     polls::Polls,
+    prefixes::Prefixes,
     questions::Questions,
     remote::RemoteTopics,
     server_loads::ServerLoads,
@@ -113,6 +117,8 @@ pub(crate) struct Core {
     pub questions: Questions,
     /// The order of active topics, where somebody asks for it.
     pub active: ActiveIndexes,
+    /// The prefixes by which consumers ask for topics.
+    pub prefixes: Prefixes,
     /// The oldest item that is first in its topic.
     pub oldest_ready: OldestReady,
     /// Timers of polls, pages, topics and policies.
@@ -190,6 +196,7 @@ impl Core {
             questions: Questions::default(),
             orders: Orders::default(),
             active: ActiveIndexes::default(),
+            prefixes: Prefixes::default(),
             oldest_ready: OldestReady::default(),
             timers: Timers::default(),
             ids: Ids::default(),

@@ -61,7 +61,7 @@ impl Poll {
         (self.leases.is_none() && !self.reply.is_closed()).then_some(demand.max_items)
     }
 
-    /// Its demand for a topic, if it waits.
+    /// Its demand for a topic or a prefix, if it waits.
     pub fn waiting(&self, id: u64, name: &TopicName) -> Option<WaitingPoll> {
         let max_items = self.wants(name)?;
         let DequeueCall { namespace, lease, consumer, max_bytes, .. } = &*self.call;

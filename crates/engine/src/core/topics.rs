@@ -145,6 +145,21 @@ impl TopicDirectory {
         self.names.range((from, Bound::Unbounded)).take_while(move |name| name.namespace == *namespace)
     }
 
+    /// The topics that a prefix covers by name, behind one of them.
+    pub fn of_prefix<'a>(
+        &'a self,
+        prefix: &'a TopicName,
+        after: Option<&Topic>,
+    ) -> impl Iterator<Item = &'a Topic> + use<'a> {
+        let name = |topic| TopicName { namespace: prefix.namespace.clone(), topic };
+        let from = match after {
+            Some(topic) => Bound::Excluded(name(topic.clone())),
+            None => Bound::Included(name(prefix.prefix().unwrap_or_default().into())),
+        };
+        let topics = self.names.range((from, Bound::Unbounded)).take_while(|name| prefix.covers(name));
+        topics.map(|name| &name.topic)
+    }
+
     /// A poll waits for the topic.
     pub fn add_waiting(&mut self, name: TopicName, poll: u64) {
         self.topics.or_default(name).waiting.get_or_insert_default().0.insert(poll);

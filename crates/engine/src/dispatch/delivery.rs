@@ -6,7 +6,7 @@ use std::time::Duration;
 use forebay_types::{ItemId, Monotonic, Receipt, Refusal, ShardId, Timestamp};
 
 use super::{
-    answer, merge,
+    answer, pick,
     serve::{find_items, find_known_items},
     undelivered,
 };
@@ -314,7 +314,7 @@ fn end_wait(core: &mut Core, id: u64, at: Monotonic) {
     let Some(poll) = core.polls.get(id) else { return };
     let (end, call, names) =
         (poll.until.plus(core.settings.head_timeout), poll.call.clone(), poll.names.clone());
-    if at < end && merge::is_any_outstanding(core, &call, &names, at) {
+    if at < end && pick::is_any_outstanding(core, &call, &names, at) {
         return core.timers.set(end, Timer::Poll(id));
     }
     if !find_known_items(core, id, at) {

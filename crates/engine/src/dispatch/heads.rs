@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_types::TopicName;
 
-use super::{head::head, merge};
+use super::{head::head, merge, prefix};
 use crate::{
     api::{HeadPosition, ReadyState},
     core::{Core, policies::Eligible, timers::Timer},
@@ -37,6 +37,9 @@ pub(crate) fn look(core: &mut Core, name: &TopicName) -> Option<ReadyState> {
     if core.policies.eligible(name) != Eligible::All || core.stopping.is_stopping() {
         return Some(ReadyState::default());
     }
+    if name.prefix().is_some() {
+        return prefix::look(core, name);
+    }
     core.list(name);
     if merge::is_outstanding(core, name, at) {
         return None;
@@ -50,5 +53,5 @@ pub(crate) fn look(core: &mut Core, name: &TopicName) -> Option<ReadyState> {
     let first = parts.into_iter().filter_map(|part| head(&mut core.slots, part, moment)).min();
     let head = first.map(|head| HeadPosition { priority: head.priority, rank: head.rank });
     let ready = u32::try_from(ready).unwrap_or(u32::MAX).max(1);
-    Some(head.map_or_else(ReadyState::default, |head| ReadyState { head: Some(head), ready }))
+    Some(head.map_or_else(ReadyState::default, |head| ReadyState { head: Some(head), ready, round: 0 }))
 }

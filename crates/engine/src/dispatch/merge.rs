@@ -4,7 +4,6 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap},
-    time::Duration,
 };
 
 use forebay_types::{Monotonic, Refusal, TopicName};
@@ -13,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::{
     head::{Head, head},
     prefetch,
-    sources::{self, BestSource, Guesses},
+    sources::BestSource,
 };
 use crate::{
     api::{DequeueCall, HeadPosition},
@@ -28,99 +27,53 @@ use crate::{
 /// Nodes from which items are fetched for a poll at one time.
 const FETCHES_PER_POLL: usize = 4;
 /// Bytes of bodies that one fetch may bring.
-const FETCH_BYTES_MAX: usize = 1 << 20;
-/// A poll for whose fetch there was no place looks again after this time: most fetches have theirs for no
-/// longer. More often would cost much where many polls wait for one.
-const PLACE_AFTER: Duration = Duration::from_millis(250);
-
-/// The result of one look at a poll's topics.
-pub(crate) enum Pick {
-    /// These items are reserved, by shard, and these are to be fetched from other nodes.
-    Found(BTreeMap<ShardIndex, Vec<ReservedItem>>, Vec<PlannedFetch>),
-    /// Nothing is there, or not known yet.
-    Nothing,
-    /// Something is there, but a limit allows no more leases.
-    Refused(Refusal),
-}
+pub(super) const FETCH_BYTES_MAX: usize = 1 << 20;
 
 /// The items picked so far.
 #[derive(Default)]
-struct PickedItems {
+pub(super) struct PickedItems {
     /// The items, by shard.
-    items: BTreeMap<ShardIndex, Vec<ReservedItem>>,
+    pub items: BTreeMap<ShardIndex, Vec<ReservedItem>>,
     /// How many.
-    count: usize,
+    pub count: usize,
     /// Bytes of their bodies.
-    bytes: usize,
+    pub bytes: usize,
     /// Fetches from other nodes.
-    fetches: Vec<PlannedFetch>,
+    pub fetches: Vec<PlannedFetch>,
     /// Why something was left in a shard, if so.
-    refusal: Option<Refusal>,
+    pub refusal: Option<Refusal>,
     /// The next item would exceed the call's bytes.
-    full: bool,
+    pub full: bool,
     /// There was no place for a fetch. Nobody says when there is one.
-    no_place: bool,
+    pub no_place: bool,
 }
 
-/// Takes the best items of the demanded topics out of their windows. With `last`, shards whose heads are not
-/// known yet are left out; otherwise their topics are.
-pub(crate) fn pick(
-    core: &mut Core,
-    call: &DequeueCall,
-    names: &[TopicName],
-    guesses_from: Monotonic,
-    at: Monotonic,
-    last: bool,
-) -> Pick {
-    let guesses = Guesses { at, from: guesses_from, topics: names.len() };
-    let moment = core.time.moment();
-    let mut picked = PickedItems::default();
-    for (number, (name, demand)) in names.iter().zip(&call.demands).enumerate() {
-        if core.policies.eligible(name) != Eligible::All {
-            continue;
-        }
-        core.list(name);
-        let is_client = call.fetch.is_none();
-        let outstanding = is_outstanding(core, name, at) || is_client && sources::is_outstanding(core, name);
-        if outstanding && !last {
-            continue;
-        }
-        let best = if is_client { sources::best(core, name, guesses) } else { None };
-        let fetch_bytes = FETCH_BYTES_MAX.max(core.settings.limits.body_bytes());
-        let asked = AskedTopic { number, name, max_items: demand.max_items, call, fetch_bytes };
-        pick_topic(core, &asked, best, moment, &mut picked);
-        if std::mem::take(&mut picked.no_place) {
-            core.timers.set(at.plus(PLACE_AFTER), Timer::Topic(name.clone()));
-        }
-        if picked.full {
-            break;
-        }
-        prefetch::top_up(&mut core.slots, &mut core.ids, core.topics.parts(name));
-    }
-    if !picked.items.is_empty() || !picked.fetches.is_empty() {
-        Pick::Found(picked.items, picked.fetches)
-    } else {
-        picked.refusal.map_or(Pick::Nothing, Pick::Refused)
+impl PickedItems {
+    /// No more nodes can be asked for the poll now.
+    pub fn has_all_fetches(&self) -> bool {
+        self.fetches.len() >= FETCHES_PER_POLL
     }
 }
 
-/// A topic of a poll.
-struct AskedTopic<'a> {
+/// A topic of a poll, or a prefix.
+pub(super) struct AskedTopic<'a> {
     /// The position of its demand.
-    number: usize,
+    pub number: usize,
     /// Its name.
-    name: &'a TopicName,
+    pub name: &'a TopicName,
     /// At most so many items.
-    max_items: usize,
+    pub max_items: usize,
+    /// Only items that come before this one.
+    pub before: Option<HeadPosition>,
     /// The call.
-    call: &'a DequeueCall,
+    pub call: &'a DequeueCall,
     /// Bytes that a fetch may bring: its bound, or one item.
-    fetch_bytes: usize,
+    pub fetch_bytes: usize,
 }
 
 /// Takes the best items of one topic. `best`: the best that another node has. Where that comes first, it is
 /// fetched, once a topic: behind it nothing is taken but what is equal to the item before which it ends.
-fn pick_topic(
+pub(super) fn pick_topic(
     core: &mut Core,
     asked: &AskedTopic<'_>,
     mut best: Option<BestSource>,
@@ -134,7 +87,7 @@ fn pick_topic(
         parts.into_iter().filter_map(|part| head(slots, part, moment)).map(Reverse).collect();
     // Of each shard, how many items may be leased before that is to be asked again.
     let mut rooms: FxHashMap<ShardIndex, usize> = FxHashMap::default();
-    let mut bound = call.fetch.and_then(|fetch| fetch.before);
+    let mut bound = asked.before;
     while wanted > 0 {
         let next = heads.pop().map(|Reverse(head)| head);
         let position = next.map(|head| HeadPosition { priority: head.priority, rank: head.rank });
@@ -144,7 +97,7 @@ fn pick_topic(
             wanted -= fetch.as_ref().map_or(0, |fetch| fetch.max_items);
             bound = bound.or(fetch.as_ref().and(before));
             // Nothing may go before items that have to wait for the poll's next turn.
-            let waits = picked.full || fetch.is_none() && picked.fetches.len() >= FETCHES_PER_POLL;
+            let waits = picked.full || fetch.is_none() && picked.has_all_fetches();
             picked.fetches.extend(fetch);
             if waits {
                 return;
@@ -190,7 +143,7 @@ fn pick_topic(
 
 /// A fetch of the best items of another node. `None`: there is no place for one. How many bytes it brings is
 /// not known, so what may be the whole of the answer has no other share.
-fn plan_fetch(
+pub(super) fn plan_fetch(
     remote: &mut RemoteTopics,
     asked: &AskedTopic<'_>,
     source: BestSource,
@@ -200,7 +153,7 @@ fn plan_fetch(
 ) -> Option<PlannedFetch> {
     let is_first = picked.count == 0 && picked.fetches.is_empty();
     picked.full = picked.bytes + asked.fetch_bytes > asked.call.max_bytes;
-    if picked.full && !is_first || picked.fetches.len() >= FETCHES_PER_POLL {
+    if picked.full && !is_first || picked.has_all_fetches() {
         return None;
     }
     let BestSource { node: index, ready, .. } = source;
@@ -216,19 +169,6 @@ fn plan_fetch(
     picked.bytes += asked.fetch_bytes;
     let (demand, name) = (asked.number, asked.name.clone());
     Some(PlannedFetch { demand, name, node: index, address, link, max_items, max_bytes, before, place })
-}
-
-/// Whether a head of one of a call's topics has to be waited for.
-pub(crate) fn is_any_outstanding(
-    core: &mut Core,
-    call: &DequeueCall,
-    names: &[TopicName],
-    at: Monotonic,
-) -> bool {
-    let is_client = call.fetch.is_none();
-    names
-        .iter()
-        .any(|name| is_outstanding(core, name, at) || is_client && sources::is_outstanding(core, name))
 }
 
 /// Whether a shard's head has to be waited for. Begins to read it.

@@ -1,14 +1,18 @@
 //! Sends the reads that fill windows: on demand, before a window runs empty, and in the background.
 
-use super::head::head;
+use forebay_types::TopicName;
+
+use super::head::{Head, head};
 use crate::{
     clock::Moment,
     core::{
-        Ids,
+        Core, Ids,
+        policies::Eligible,
         slot::Slots,
         topics::{Parts, TopicPart},
     },
     index::ShardIndex,
+    planted::{Bug, on},
     shard::Fetch,
 };
 
@@ -39,7 +43,7 @@ pub(crate) fn top_up(slots: &mut Slots, ids: &mut Ids, parts: Parts) {
 
 /// Whether some shard's head of this topic is not known yet. Begins to read it, unless many reads are under
 /// way.
-pub(crate) fn is_head_unknown(slots: &mut Slots, ids: &mut Ids, parts: &[TopicPart], moment: Moment) -> bool {
+fn is_head_unknown(slots: &mut Slots, ids: &mut Ids, parts: &[TopicPart], moment: Moment) -> bool {
     let mut unknown = false;
     for part in parts.iter().copied() {
         if head(slots, part, moment).is_some() {
@@ -56,6 +60,29 @@ pub(crate) fn is_head_unknown(slots: &mut Slots, ids: &mut Ids, parts: &[TopicPa
         }
     }
     unknown
+}
+
+/// The first item of a topic in all shards of the node.
+pub(crate) enum BestHead {
+    /// This one, or there is none.
+    Known(Option<Head>),
+    /// A shard has to be read first.
+    Unknown,
+}
+
+/// The item of a topic that the node would deliver next, if it is not paused itself: in a paused namespace it
+/// keeps its place for the end of the pause. Begins to read a head that is not known.
+pub(crate) fn best_head(core: &mut Core, name: &TopicName) -> BestHead {
+    if core.policies.eligible(name) == Eligible::TopicPaused && !on(Bug::PausedInPrefix) {
+        return BestHead::Known(None);
+    }
+    let moment = core.time.moment();
+    // A part that is not listed yet is looked at once it is.
+    let parts = core.topics.parts(name);
+    if is_head_unknown(&mut core.slots, &mut core.ids, &parts, moment) {
+        return BestHead::Unknown;
+    }
+    BestHead::Known(parts.into_iter().filter_map(|part| head(&mut core.slots, part, moment)).min())
 }
 
 /// Reads the heads of topics that were there when the shard was taken over, a few at a time.

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::{
     answer, fetch,
-    merge::{Pick, pick},
+    pick::{Pick, pick},
 };
 use crate::{
     core::{
@@ -167,7 +167,7 @@ mod tests {
         let (subscriptions, _sent) = channel(1);
         core.remote.link("a:1".to_owned(), PeerLink { number: 1, subscriptions });
         core.remote.ask(&name, at);
-        let state = ReadyState { head: Some(HeadPosition { priority: 0, rank: 0 }), ready: 1 };
+        let state = ReadyState { head: Some(HeadPosition { priority: 0, rank: 0 }), ready: 1, round: 0 };
         core.remote.take_in("a:1", &TopicHead { name: name.clone(), state, offered: 0 });
         let node = core.remote.sources(&name, at, &mut None)[0].node;
         let place = |core: &Core| core.remote.node(node).unwrap().place(&"ns".into());

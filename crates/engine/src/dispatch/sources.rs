@@ -1,10 +1,10 @@
 //! Other nodes as sources of the merge: which of them has the best item of a topic, and what they are to know
 //! of the polls that wait here.
 
-use std::time::Duration;
+use std::{cmp::Ordering, time::Duration};
 
 use forebay_types::{Monotonic, TopicName};
-use rand::RngExt;
+use rand::{Rng, RngExt};
 
 use crate::{
     api::HeadPosition,
@@ -48,12 +48,25 @@ pub(super) struct BestSource {
     first: HeadPosition,
     /// The best item of the others.
     others: Option<HeadPosition>,
+    /// Of a prefix: the items of a round of all nodes that have as good ones.
+    round: u64,
 }
 
 impl BestSource {
     /// Its items come before the best one of this node's shards.
     pub fn comes_before(&self, own: Option<HeadPosition>) -> bool {
         own.is_none_or(|own| own >= after(self.first))
+    }
+
+    /// Its items of a prefix come now. `own`: the best priority in this node's shards, and the items of its
+    /// round there. Of equal nodes each has its part.
+    pub fn has_turn(&self, own: Option<(i32, u64)>, rng: &mut impl Rng) -> bool {
+        let Some((priority, round)) = own else { return true };
+        match priority.cmp(&self.first.priority) {
+            Ordering::Less => false,
+            Ordering::Equal => rng.random_range(0..round.saturating_add(self.round).max(1)) < self.round,
+            Ordering::Greater => true,
+        }
     }
 
     /// The item before which its items are to be had, if the best one of this node's shards is `own`.
@@ -89,17 +102,21 @@ fn best_known(core: &mut Core, name: &TopicName, at: Monotonic) -> Option<BestSo
     let first = sources.iter().filter_map(head).min()?;
     let ready = |source: &Source| source.state.map_or(0, |state| state.ready as usize);
     let equal = |source: &Source| head(source).is_some_and(|head| head < after(first));
-    let all: usize = sources.iter().filter(|source| equal(source)).map(ready).sum();
+    let round = |source: &Source| source.state.map_or(0, |state| state.round as usize);
+    // Each topic of a prefix has its turn, however many items it has.
+    let part = |source: &Source| if name.prefix().is_some() { round(source) } else { ready(source) };
+    let all: usize = sources.iter().filter(|source| equal(source)).map(part).sum();
     let mut left = core.rng.random_range(0..all.max(1));
     let chosen = sources.iter().position(|source| {
-        let mine = if equal(source) { ready(source) } else { 0 };
+        let mine = if equal(source) { part(source) } else { 0 };
         let is_it = left < mine;
         left = left.saturating_sub(mine);
         is_it
     })?;
+    let round = sources.iter().filter(|source| equal(source)).map(round).sum::<usize>() as u64;
     let chosen = sources.swap_remove(chosen);
     let others = sources.iter().filter_map(head).min();
-    Some(BestSource { node: chosen.node, ready: ready(&chosen), first, others })
+    Some(BestSource { node: chosen.node, ready: ready(&chosen), first, others, round })
 }
 
 /// One of the nodes that tell nothing of a topic, by chance. It may have items of any priority. `others`: the
@@ -118,7 +135,7 @@ fn guess(
         return None;
     };
     let first = HeadPosition { priority: i32::MIN, rank: i64::MIN };
-    Some(BestSource { node, ready: usize::MAX, first, others })
+    Some(BestSource { node, ready: usize::MAX, first, others, round: 0 })
 }
 
 /// An item behind this one comes after `head` for certain.

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use forebay_types::TopicName;
 
-use super::head::head;
+use super::{head::head, prefix};
 use crate::{
     clock::Moment,
     core::{Core, policies::Eligible, slot::Slots, topics::TopicPart},
     index::ShardIndex,
     planted::{Bug, on},
-    shard::{OwnedShard, work::WaitingPolls},
+    shard::{
+        OwnedShard,
+        work::{WaitingPoll, WaitingPolls},
+    },
 };
 
 /// The polls that wait for topics of a shard's next enqueues, as long as nothing of these topics is ready. At
@@ -28,9 +31,7 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
         if core.policies.eligible(&name) != Eligible::All && !on(Bug::HandsOffPaused) {
             continue;
         }
-        let ids = core.topics.waiting(&name);
-        let polls = ids.filter_map(|id| core.polls.get(id)?.waiting(id, &name));
-        let mut polls: Vec<_> = polls.take(items).collect();
+        let mut polls = polls_of(core, &name, items);
         if on(Bug::LastWaiterFirst) {
             polls.reverse();
         }
@@ -48,6 +49,20 @@ pub(crate) fn waiting_polls(core: &mut Core, index: ShardIndex) -> WaitingPolls 
         }
     }
     waiting
+}
+
+/// The polls that wait for a topic by its name, or by a prefix of which nothing is ready: at most so many,
+/// first come first.
+fn polls_of(core: &Core, name: &TopicName, most: usize) -> Vec<WaitingPoll> {
+    let prefixes = core.prefixes.covering(name).filter(|prefix| prefix::is_empty(core, prefix));
+    let by_prefix =
+        prefixes.flat_map(|prefix| core.topics.waiting(prefix).take(most).map(move |id| (id, prefix)));
+    let by_name = core.topics.waiting(name).take(most).map(|id| (id, name));
+    let mut lines: Vec<(u64, &TopicName)> = by_name.chain(by_prefix).collect();
+    lines.sort_unstable();
+    lines.dedup_by_key(|(id, _)| *id);
+    let polls = lines.into_iter().filter_map(|(id, line)| core.polls.get(id)?.waiting(id, line));
+    polls.take(most).collect()
 }
 
 /// The topics of a shard's next enqueues, and how many items of each there are.

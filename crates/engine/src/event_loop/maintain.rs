@@ -3,7 +3,11 @@
 use forebay_types::Monotonic;
 
 use crate::{
-    api::BreakerPhase, clock::Moment, core::Core, index::ShardIndex, messages::shard::ShardOrder,
+    api::BreakerPhase,
+    clock::Moment,
+    core::{Core, touch::Followers},
+    index::ShardIndex,
+    messages::shard::ShardOrder,
     shard::GenerationChange,
 };
 
@@ -43,13 +47,10 @@ pub(super) fn maintain(core: &mut Core, index: ShardIndex, node: Moment) {
 
 /// Takes what a shard's changes mean for the node: polls to wake, the order of active topics.
 pub(super) fn drain_changed(core: &mut Core, index: ShardIndex) {
-    let Core { slots, topics, active, watchers, .. } = core;
+    let Core { slots, topics, active, prefixes, watchers, .. } = core;
     let Some(shard) = slots.owned_mut(index) else { return };
-    shard.drain_changed(|name| {
-        active.mark_stale(name);
-        topics.wake_if_waiting(name);
-        watchers.touch(name);
-    });
+    let mut followers = Followers { topics, active, prefixes, watchers };
+    shard.drain_changed(|name| followers.touch(name));
 }
 
 /// When time alone makes something due in a shard.

@@ -21,11 +21,11 @@ use crate::{
     calls::{
         ack, active_topics, change_items, dedupe, dequeue, enqueue, extend_lease, find_keys, forgotten,
         look_leases, look_operations, look_standing, look_topics, nack, order_operation, peer_news, policies,
-        status, stop,
+        status, stop, watch,
     },
     commit::{answers, scheduler},
     core::{Core, timers::Timer},
-    dispatch::{delivery, fetched, heads, prefetch, serve, sources, undelivered},
+    dispatch::{delivery, fetched, heads, prefetch, prefix, serve, sources, undelivered},
     messages::{event::Event, pulse::LoopPulse},
     ownership::{self, hand_over, shard_set},
     planted,
@@ -119,7 +119,7 @@ fn handle(core: &mut Core, event: Event) {
         }
         Event::Consumed { fetch, consumed, .. } => fetched::consumed(core, fetch, consumed),
         Event::WatchBegun { link, heads } => core.watchers.begin(link, heads),
-        Event::Subscribe { link, subscriptions } => core.watchers.subscribe(link, subscriptions),
+        Event::Subscribe { link, subscriptions } => watch::subscribe(core, link, subscriptions),
         Event::WatchEnded { link } => core.watchers.end(link),
         Event::Ack { namespace, acks, notice, reply } => ack::serve(core, namespace, acks, notice, reply),
         Event::Nack { namespace, nacks, notice, reply } => {
@@ -190,6 +190,7 @@ fn advance(core: &mut Core) {
     policies::wake_resumed(core);
     // Before anything else changes: all that has changed is noted.
     active_topics::serve_waiting(core);
+    prefix::refresh(core, WORK_PER_TURN_MAX);
     serve::serve_woken(core, WORK_PER_TURN_MAX);
     // Shards that were maintained are among them again.
     changed = core.slots.take_changed();
@@ -220,7 +221,10 @@ fn time_out(core: &mut Core, now: Monotonic) {
             Timer::Poll(id) => delivery::time_out(core, id),
             Timer::Pages | Timer::Flush => {}
             Timer::Fetch(id) => fetched::late(core, id),
-            Timer::Topic(name) => core.topics.wake(name),
+            Timer::Topic(name) => {
+                core.prefixes.set_stale(&name);
+                core.topics.wake(name);
+            }
             Timer::Policy(name) => policies::end(core, name),
         }
         if core.time.monotonic() >= until {
@@ -235,6 +239,7 @@ fn next_wake(core: &Core) -> Option<Monotonic> {
         || core.loads.has_changed()
         || core.active.is_busy()
         || core.listing.is_under_way()
+        || core.prefixes.stale_count() > 0
         || core.policies.has_resumed()
         || core.stopping.has_polls()
         || !core.lost.is_empty()

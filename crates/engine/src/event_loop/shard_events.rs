@@ -76,7 +76,7 @@ fn current(core: &mut Core, index: ShardIndex, event: ShardEvent) {
         ShardEvent::Renewed { began, server_time } => renewed(core, index, began, server_time),
         ShardEvent::Prefetched { topic, read, rows } => {
             let fetched = shard.prefetched(topic, read, or_strike(rows, health, at));
-            fetched.into_iter().for_each(|name| core.topics.wake(name));
+            fetched.iter().for_each(|name| core.touch(name));
         }
         ShardEvent::Bodies { read, bodies } => {
             let failed = shard.bodies_read(read, or_strike(bodies, health, at), at);

@@ -43,6 +43,7 @@ enum ItemOutput {
 Examples:
   forebay dequeue --topic mail --max 10 --wait 5s --ack
   forebay dequeue --topic urgent --topic mail --lease 5m
+  forebay dequeue --topic 'calls/*' --max 100 --ack
   forebay dequeue --topic mail --ack -o raw > letter.txt
   forebay dequeue --topic mail -o json")]
 pub struct Dequeue {
@@ -58,10 +59,10 @@ pub struct Dequeue {
     /// How tables show payloads; JSON has base64
     #[arg(long, value_enum, default_value = "text", value_name = "FORM", help_heading = "Output")]
     payload: PayloadForm,
-    /// The topic to dequeue from; may be given several times
+    /// The topic to dequeue from, or 'calls/*' for all that begin with calls/; may be given several times
     #[arg(long = "topic", required = true, value_name = "TOPIC")]
     topics: Vec<String>,
-    /// The most items to dequeue of each topic; together at most 1000
+    /// The most items to dequeue of each --topic; together at most 1000
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     max: u32,
     /// How long to wait for an item if none is ready, as in 10s
@@ -125,6 +126,11 @@ impl Dequeue {
         }
     }
 
+    /// Items of several topics may come.
+    fn has_topics(&self) -> bool {
+        self.topics.len() > 1 || self.topics.iter().any(|topic| topic.ends_with('*'))
+    }
+
     fn print(&self, items: &[ReceivedItem]) -> Result<(), Failure> {
         // With a wait, the failure says so.
         if items.is_empty() && self.wait.is_zero() {
@@ -145,7 +151,7 @@ impl Dequeue {
     }
 
     fn print_table(&self, items: &[ReceivedItem], wide: bool) -> io::Result<()> {
-        let (style, topics) = (self.look.style(), wide || self.topics.len() > 1);
+        let (style, topics) = (self.look.style(), wide || self.has_topics());
         let shown = |head: &str| match head {
             "TOPIC" => topics,
             "ENQUEUED" | "LEASE ENDS" | "EXPIRES" | "METADATA" | "HEADERS" => wide,

@@ -22,13 +22,16 @@ use forebay_proto::{
         topic_demand::Selector,
     },
 };
-use forebay_types::{DeliveryPolicy, Limits, Reason, Refusal, ShardId, cut_text};
+use forebay_types::{DeliveryPolicy, Limits, Refusal, ShardId, cut_text, is_prefix, topics_with_prefix};
 use tonic::Response;
 
 use super::queue::Queue;
 
 /// How long before the call's deadline a long poll ends, so that its answer still arrives.
 const WAIT_MARGIN: Duration = Duration::from_millis(200);
+
+/// Prefixes of one call.
+const PREFIXES_MAX: usize = 16;
 
 /// Bytes of an item in the answer beside its body and its names: id, receipt, numbers, times.
 const ITEM_BYTES: usize = 256;
@@ -104,21 +107,22 @@ fn check(queue: &Queue, mut request: DequeueRequest) -> Result<DequeueCall, Refu
 fn demands(limits: &Limits, asked: Vec<TopicDemand>) -> Result<Vec<Demand>, Refusal> {
     fields::members("demands", asked.len(), limits.demands)?;
     let mut topics = HashSet::with_capacity(asked.len());
-    let mut demands = Vec::with_capacity(asked.len());
+    let mut demands: Vec<Demand> = Vec::with_capacity(asked.len());
+    let mut prefixes = Vec::new();
     let mut sum = 0;
     for (index, demand) in asked.into_iter().enumerate() {
         let path = |field: &'static str| Path::of_member("demands", index, field);
-        let topic = match demand.selector {
-            Some(Selector::Topic(topic)) => fields::topic(limits, path("topic"), &topic)?,
-            Some(Selector::TopicPrefix(_)) => {
-                let message = "is not supported yet; name a topic";
-                let refusal = Refusal::new(Reason::Unimplemented, message);
-                return Err(Refusal { field: Some(path("topic_prefix").into()), ..refusal });
+        let (topic, field) = match demand.selector {
+            Some(Selector::Topic(topic)) => (fields::topic(limits, path("topic"), &topic)?, "topic"),
+            Some(Selector::TopicPrefix(prefix)) => {
+                fields::prefix(limits, path("topic_prefix"), &prefix)?;
+                prefixes.push(index);
+                (topics_with_prefix(&prefix), "topic_prefix")
             }
             None => return Err(Refusal::field(path("topic"), "must not be empty")),
         };
         if !topics.insert(topic.clone()) {
-            return Err(Refusal::field(path("topic"), "is listed twice"));
+            return Err(Refusal::field(path(field), "is listed twice"));
         }
         let max_items = fields::within(path("max_items"), demand.max_items as usize, 1, limits.members)?;
         sum += max_items;
@@ -128,7 +132,27 @@ fn demands(limits: &Limits, asked: Vec<TopicDemand>) -> Result<Vec<Demand>, Refu
         let message = format!("ask for {sum} items in total; at most {} are allowed", limits.members);
         return Err(Refusal::too_large("demands", message));
     }
+    if prefixes.len() > PREFIXES_MAX {
+        let message = format!("name {} prefixes; at most {PREFIXES_MAX} are allowed", prefixes.len());
+        return Err(Refusal::field("demands", message));
+    }
+    for prefix in prefixes {
+        check_covered(&demands, prefix)?;
+    }
     Ok(demands)
+}
+
+/// An item that two demands would be due is refused: which of them it counts for, nobody could tell.
+fn check_covered(demands: &[Demand], prefix: usize) -> Result<(), Refusal> {
+    let all = demands[prefix].topic.trim_end_matches('*');
+    let covered = demands
+        .iter()
+        .enumerate()
+        .find(|(index, demand)| *index != prefix && demand.topic.trim_end_matches('*').starts_with(all));
+    let Some((index, covered)) = covered else { return Ok(()) };
+    let field = if is_prefix(&covered.topic) { "topic_prefix" } else { "topic" };
+    let message = format!("is covered by demands[{prefix}].topic_prefix");
+    Err(Refusal::field(Path::of_member("demands", index, field), message))
 }
 
 fn to_wire(namespace: &str, item: DeliveredItem) -> DequeuedItem {
@@ -156,6 +180,7 @@ fn to_wire(namespace: &str, item: DeliveredItem) -> DequeuedItem {
 #[cfg(test)]
 mod tests {
     use forebay_membership::ShardHome;
+    use forebay_types::Reason;
 
     use super::*;
 
@@ -207,11 +232,33 @@ mod tests {
         refused(vec![demand("a", 1_001)], Reason::InvalidField, "demands[0].max_items");
         refused(vec![demand("a", 1_000), demand("b", 1)], Reason::TooLarge, "demands");
         refused(vec![TopicDemand { selector: None, max_items: 1 }], Reason::InvalidField, "demands[0].topic");
-        let selector = Some(Selector::TopicPrefix("a".to_owned()));
-        refused(
-            vec![TopicDemand { selector, max_items: 1 }],
-            Reason::Unimplemented,
-            "demands[0].topic_prefix",
-        );
+    }
+
+    fn prefix(prefix: &str) -> TopicDemand {
+        TopicDemand { selector: Some(Selector::TopicPrefix(prefix.to_owned())), max_items: 1 }
+    }
+
+    #[test]
+    fn a_prefix_stands_beside_topics_and_prefixes_that_it_does_not_cover() {
+        let asked = vec![prefix("a/"), demand("a", 1), prefix("b"), prefix("A")];
+        let found = demands(&Limits::default(), asked).unwrap();
+        let found: Vec<_> = found.iter().map(|demand| &*demand.topic).collect();
+        assert_eq!(found, ["a/*", "a", "b*", "A*"]);
+        assert_eq!(&*demands(&Limits::default(), vec![prefix("")]).unwrap()[0].topic, "*");
+    }
+
+    #[test]
+    fn each_wrong_prefix_is_named() {
+        let wrong = |asked, field| refused(asked, Reason::InvalidField, field);
+        wrong(vec![demand("b", 1), prefix("a b")], "demands[1].topic_prefix");
+        wrong(vec![prefix("a*")], "demands[0].topic_prefix");
+        wrong(vec![prefix("a"), prefix("a")], "demands[1].topic_prefix");
+        wrong(vec![demand("ab", 1), prefix("a")], "demands[0].topic");
+        wrong(vec![prefix("ab"), demand("b", 1), prefix("a")], "demands[0].topic_prefix");
+        wrong(vec![prefix("a"), demand("a", 1)], "demands[1].topic");
+        wrong(vec![demand("b", 1), prefix("")], "demands[0].topic");
+        wrong((0..17).map(|n| prefix(&format!("{n}/"))).collect(), "demands");
+        refused(vec![prefix(&"a".repeat(201))], Reason::TooLarge, "demands[0].topic_prefix");
+        assert!(demands(&Limits::default(), (0..16).map(|n| prefix(&format!("{n}/"))).collect()).is_ok());
     }
 }

@@ -6,7 +6,7 @@ use forebay_engine::{
     DeliveredItem, FetchCall, FetchedItems, HeadPosition, PeerFault, ReadyState, Subscription, TopicHead,
 };
 use forebay_proto::peer;
-use forebay_types::{Body, DeliveryPolicy, Refusal, Timestamp, TopicName};
+use forebay_types::{Body, DeliveryPolicy, Refusal, Timestamp, TopicName, topic_covers};
 
 use super::{
     MalformedMessage, micros, refusal,
@@ -70,12 +70,12 @@ pub fn heads(messages: Vec<peer::TopicHead>) -> Vec<TopicHead> {
 }
 
 fn state_message(state: ReadyState) -> peer::TopicHead {
-    let ReadyState { head, ready } = state;
-    peer::TopicHead { head: head.map(position_message), ready, ..peer::TopicHead::default() }
+    let ReadyState { head, ready, round } = state;
+    peer::TopicHead { head: head.map(position_message), ready, round, ..peer::TopicHead::default() }
 }
 
 fn state(message: &peer::TopicHead) -> ReadyState {
-    ReadyState { head: message.head.map(position), ready: message.ready }
+    ReadyState { head: message.head.map(position), ready: message.ready, round: message.round }
 }
 
 /// The request for items of another node.
@@ -136,6 +136,7 @@ fn item_message(item: DeliveredItem) -> Option<peer::LeasedItem> {
         lease: micros(item.lease),
         expires_at: item.expires_at.map(Timestamp::as_micros),
         at_most_once: item.policy == DeliveryPolicy::AtMostOnce,
+        topic: item.topic.to_string(),
     })
 }
 
@@ -148,15 +149,19 @@ pub fn fetched(topic: &TopicName, response: peer::LeaseItemsResponse) -> Result<
     Ok(FetchedItems { items, left: response.left.as_ref().map(state) })
 }
 
-/// `None`: it names no delivery. Its lease, if there is one, ends by itself.
-fn delivered(topic: &TopicName, item: peer::LeasedItem) -> Option<DeliveredItem> {
-    let Some(delivery) = item.delivery else { return left_out(PeerFault::Item) };
+/// `None`: it names no delivery, or a topic that was not asked for. Its lease, if there is one, ends by
+/// itself.
+fn delivered(asked: &TopicName, item: peer::LeasedItem) -> Option<DeliveredItem> {
+    // A node of an earlier release names no topic.
+    let topic = if asked.prefix().is_none() { asked.topic.clone() } else { item.topic.into() };
+    let is_asked = topic_covers(&asked.topic, &topic);
+    let Some(delivery) = item.delivery.filter(|_| is_asked) else { return left_out(PeerFault::Item) };
     let receipt = receipt(delivery);
     let headers = item.headers.into_iter().map(|header| (header.name, header.value)).collect();
     Some(DeliveredItem {
         id: receipt.item,
         receipt: Some(receipt),
-        topic: topic.topic.clone(),
+        topic,
         priority: item.priority,
         rank: item.rank,
         body: Body { payload: item.payload, metadata: item.metadata, headers },
@@ -185,7 +190,8 @@ mod tests {
         let wanted = [Some(0), Some(7), None];
         let sent = Vec::from(wanted.map(|wanted| Subscription { name: topic(), wanted }));
         assert_eq!(subscriptions(watch_request(sent.clone())), sent);
-        let some = ReadyState { head: Some(HeadPosition { priority: -1, rank: i64::MIN }), ready: 3 };
+        let some =
+            ReadyState { head: Some(HeadPosition { priority: -1, rank: i64::MIN }), ready: 3, round: 2 };
         for (state, offered) in [(some, 2), (ReadyState::default(), 0)] {
             let sent = TopicHead { name: topic(), state, offered };
             assert_eq!(heads(vec![head_message(sent.clone())]), [sent]);
@@ -229,7 +235,7 @@ mod tests {
             expires_at: Some(Timestamp::from_micros(7)),
             policy: DeliveryPolicy::AtMostOnce,
         };
-        let left = Some(ReadyState { head: None, ready: 0 });
+        let left = Some(ReadyState::default());
         let response = fetch_response(Ok(FetchedItems { items: vec![sent.clone()], left }));
         let got = fetched(&topic(), response).unwrap();
         assert_eq!((format!("{:?}", got.items), got.left), (format!("{:?}", vec![sent]), left));

@@ -99,7 +99,7 @@ pub struct WatchTopicsRequest {
 /// A wish of the calling node to be told of a topic.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Subscription {
-    /// The topic.
+    /// The topic, or a prefix of topics with a `*` behind it.
     #[prost(message, optional, tag = "1")]
     pub topic: ::core::option::Option<TopicName>,
     /// Items that polls wait for at that node: so many may be offered to it. Absent: it is not interested any more.
@@ -124,7 +124,7 @@ pub struct WatchTopicsResponse {
 /// The ready items of a topic in the shards of the node.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TopicHead {
-    /// The topic.
+    /// The topic, or a prefix of topics with a `*` behind it.
     #[prost(message, optional, tag = "1")]
     pub topic: ::core::option::Option<TopicName>,
     /// The best of them. Absent: there are none.
@@ -136,6 +136,9 @@ pub struct TopicHead {
     /// How many of them are offered to the calling node, and for a moment to no other.
     #[prost(uint32, tag = "4")]
     pub offered: u32,
+    /// Of a prefix: the items of a round in which each topic with such a best item has its turn.
+    #[prost(uint32, tag = "5")]
+    pub round: u32,
 }
 /// A place in the delivery order of a topic.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -277,6 +280,9 @@ pub struct LeasedItem {
     /// It is to be delivered at most once: it is to be acked before it is handed out.
     #[prost(bool, tag = "12")]
     pub at_most_once: bool,
+    /// Its topic.
+    #[prost(string, tag = "13")]
+    pub topic: ::prost::alloc::string::String,
 }
 /// Load of a shard.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -6011,7 +6011,8 @@ pub mod topic_demand {
     pub enum Selector {
         #[prost(string, tag = "1")]
         Topic(::prost::alloc::string::String),
-        /// Not served yet: UNIMPLEMENTED.
+        /// All topics whose names begin with this; empty: all of the namespace. At most 16 in a call, and no topic that one
+        /// of them covers. Best priority first; topics with items of one priority take turns.
         #[prost(string, tag = "3")]
         TopicPrefix(::prost::alloc::string::String),
     }

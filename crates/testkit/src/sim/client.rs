@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use forebay_engine::{ActiveTopicsCall, Demand, DequeueCall, ExtendOf, NackAction, NackOf, ShardState};
 use forebay_store::{OperationId, OperationKind, OperationOrder, OperationSpec, OperationWish};
-use forebay_types::{DeliveryPolicy, Receipt, Schedule, ShardId, Timestamp, Topic};
+use forebay_types::{DeliveryPolicy, Receipt, Schedule, ShardId, Timestamp, Topic, topic_covers};
 
 use super::{
     client_changes,
@@ -193,6 +193,12 @@ async fn dequeue(port: &mut Port<'_>, node: &Node, tenant: usize) {
             let max_items = if dice.chance(500) { 1 } else { dice.within(2, 20) as usize };
             demands.push(Demand { topic, max_items });
         }
+    }
+    if port.world.plan.prefixes && dice.chance(400) {
+        let topic: Topic = (*dice.pick(&["*", "topic-*", "topic-1*"])).into();
+        demands.retain(|demand| !topic_covers(&topic, &demand.topic));
+        let max_items = if dice.chance(500) { 1 } else { dice.within(2, 20) as usize };
+        demands.push(Demand { topic, max_items });
     }
     let call = DequeueCall {
         namespace: namespace(tenant),

@@ -102,6 +102,8 @@ pub struct Plan {
     pub forwards: bool,
     /// Whether some processes treat dedupe keys as the release before does.
     pub older: bool,
+    /// Whether consumers ask for topics by prefixes, too.
+    pub prefixes: bool,
     /// Whether clocks step.
     pub clocks_step: bool,
     /// Whether the trace is kept.
@@ -157,6 +159,7 @@ impl Plan {
             rests: 0,
             forwards: !matches!(kind, Kind::Quiet | Kind::Tight) && seed % 2 == 1,
             older: matches!(kind, Kind::Crashes | Kind::TakeOvers | Kind::Moves) && seed % 3 == 2,
+            prefixes: seed / 12 % 3 == 1,
             clocks_step,
             trace: false,
             one_server: false,

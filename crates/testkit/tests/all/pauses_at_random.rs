@@ -120,7 +120,11 @@ impl Run {
         let end = self.clock.wall().plus(RUN + DRAINED_WITHIN);
         while self.clock.wall() < end {
             let both = [*dice.pick(&TOPICS), *dice.pick(&TOPICS)];
-            let topics = if both[0] == both[1] { &both[..1] } else { &both[..] };
+            let topics = match () {
+                () if dice.chance(300) => &["*"][..],
+                () if both[0] == both[1] => &both[..1],
+                () => &both[..],
+            };
             let call = DequeueCall { wait: dice.millis((0, 2_000)), ..dequeue(topics, 10) };
             let items = self.engine.dequeue(call).await.expect("is answered");
             let at = self.clock.wall();
@@ -197,10 +201,19 @@ fn what_is_paused_stands_still_and_then_goes_on() {
     assert!(refused > 50 && spans > 100, "{refused} refusals, {spans} pauses");
 }
 
-/// The check must find a node that hands new items of a paused topic to polls that wait.
-#[test]
-fn a_hand_off_that_ignores_pauses_is_found() {
-    planted::plant(Some(planted::Bug::HandsOffPaused));
+/// The check must find a node that hands out items of paused topics.
+fn finds(bug: planted::Bug) {
+    planted::plant(Some(bug));
     let found = (0..20).find_map(|seed| broken(&run(seed)));
     assert!(found.as_ref().is_some_and(|what| what.contains("was handed out")), "{found:?}");
+}
+
+#[test]
+fn a_hand_off_that_ignores_pauses_is_found() {
+    finds(planted::Bug::HandsOffPaused);
+}
+
+#[test]
+fn a_prefix_that_ignores_pauses_is_found() {
+    finds(planted::Bug::PausedInPrefix);
 }

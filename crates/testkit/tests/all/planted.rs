@@ -151,6 +151,8 @@ engine! {
         with |plan| (plan.older, plan.keys, plan.topics, plan.shards) = (true, 900, 1, 1);
     a_key_of_all_topics: TopicLeftOutOfKeys in Quiet breaks "IDEMPOTENT-ENQUEUE"
         with |plan| plan.topics = 4;
+    topics_of_a_prefix_the_wrong_way_round: PrefixTurned in Quiet breaks "PRIORITY";
+    a_prefix_that_hears_of_no_new_item: PrefixNotMarked in Quiet breaks "PRIORITY";
     items_fetched_beyond_better_ones: FetchBoundIgnored in Cluster breaks "PRIORITY-ACROSS";
     items_that_are_offered_to_nobody: NothingOffered in Cluster breaks "WAKE-ACROSS";
     items_of_topics_that_cannot_be_followed: NothingGuessed in Cluster breaks "WAKE-ACROSS"

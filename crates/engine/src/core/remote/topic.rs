@@ -129,7 +129,7 @@ mod tests {
 
     fn news(ready: u32, offered: u32) -> TopicHead {
         let head = Some(HeadPosition { priority: 0, rank: 0 });
-        TopicHead { name: TopicName::new("ns", "t"), state: ReadyState { head, ready }, offered }
+        TopicHead { name: TopicName::new("ns", "t"), state: ReadyState { head, ready, round: 0 }, offered }
     }
 
     #[test]

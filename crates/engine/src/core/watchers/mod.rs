@@ -126,6 +126,11 @@ impl Watchers {
         }
     }
 
+    /// Some node follows a topic, or a prefix.
+    pub fn follows(&self, name: &TopicName) -> bool {
+        self.topics.contains_key(name)
+    }
+
     /// Takes topics that are to be looked at now.
     pub fn take_touched(&mut self, at: Monotonic) -> Vec<TopicName> {
         self.let_go();

@@ -153,15 +153,17 @@ impl WatchedTopic {
     }
 }
 
-/// Whether a change is worth telling: another priority, another rank, or half or twice as many items.
+/// Whether a change is worth telling: another priority, another rank, or half or twice as many items, or
+/// items of a round.
 fn differ(heard: ReadyState, now: ReadyState) -> bool {
     match (heard.head, now.head) {
         (None, None) => false,
         (Some(old), Some(new)) => {
-            let (fewer, more) = (heard.ready.min(now.ready), heard.ready.max(now.ready));
+            let is_half = |one: u32, other: u32| one.max(other) / 2 >= one.min(other).max(1);
             old.priority != new.priority
                 || old.rank.abs_diff(new.rank) >= SAME_RANK
-                || more / 2 >= fewer.max(1)
+                || is_half(heard.ready, now.ready)
+                || is_half(heard.round, now.round)
         }
         (None, Some(_)) | (Some(_), None) => true,
     }
@@ -177,7 +179,7 @@ mod tests {
     }
 
     fn ready(ready: u32, priority: i32, rank: i64) -> ReadyState {
-        ReadyState { head: Some(HeadPosition { priority, rank }), ready }
+        ReadyState { head: Some(HeadPosition { priority, rank }), ready, round: 0 }
     }
 
     /// Followed by nodes that want so many items each.
@@ -240,5 +242,7 @@ mod tests {
             differ(of(10, 0), of(20, 0)) && differ(of(10, 0), of(5, 0)) && differ(of(1, 0), of(1, 250_000))
         );
         assert!(differ(of(1, 0), ready(1, 1, 0)) && differ(of(1, 0), ReadyState::default()));
+        let round = |round| ReadyState { round, ..of(10, 0) };
+        assert!(differ(round(4), round(8)) && !differ(round(4), round(7)));
     }
 }

@@ -22,7 +22,7 @@ pub struct Worker {
     /// Which servers are called, and for whom.
     #[command(flatten)]
     pub servers: Servers,
-    /// The topic to work on; may be given several times
+    /// The topic to work on, or 'calls/*' for all that begin with calls/; may be given several times
     #[arg(long = "topic", required = true, value_name = "TOPIC")]
     pub topics: Vec<String>,
     /// Commands that run at a time

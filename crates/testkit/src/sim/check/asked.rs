@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use forebay_engine::{DeliveredItem, DequeueCall, ExtendOf, NackAction, NackOf, Settlement};
-use forebay_types::Timestamp;
+use forebay_types::{Timestamp, topic_covers};
 
 use super::{
     deliveries,
@@ -58,8 +58,8 @@ fn within_limits(call: &Call, asked: &DequeueCall, delivered: &[DeliveredItem], 
     let mut demands = asked.demands.iter();
     let mut of_topic = None;
     for one in delivered {
-        if of_topic.is_none_or(|(topic, _, _)| topic != &one.topic) {
-            let Some(demand) = demands.find(|demand| demand.topic == one.topic) else {
+        if of_topic.is_none_or(|(topic, _, _)| !topic_covers(topic, &one.topic)) {
+            let Some(demand) = demands.find(|demand| topic_covers(&demand.topic, &one.topic)) else {
                 return found.push((NAME, format!("{name} was answered {} out of order", one.topic)));
             };
             of_topic = Some((&demand.topic, demand.max_items, 0));

@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use forebay_engine::DeliveredItem;
-use forebay_types::{DeliveryPolicy, ItemId, Limits, TopicName};
+use forebay_engine::{DeliveredItem, Demand, Settings};
+use forebay_types::{DeliveryPolicy, ItemId, Limits, TopicName, topic_covers};
 
 use super::{
     deliveries,
@@ -40,11 +40,17 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
     let (limits, usual) = (&record.settings.limits, Limits::default());
     let passes_over =
         limits.leased_per_topic < usual.leased_per_topic || limits.leased_per_shard < usual.leased_per_shard;
+    // Heads that have to be read are left out of the turns of a prefix until they are.
+    let follows_heads = !passes_over && record.settings.index_bytes == Settings::default().index_bytes;
     for (call, delivered) in deliveries::all(record) {
         let Some(item) = items.by_id.get(&delivered.id) else { continue };
         let Some(at) = taken(item, delivered) else { continue };
         let key = position(item, at);
         let others = items.by_id.values().filter(|other| other.topic == item.topic && other.id != item.id);
+        if follows_heads && let Some(what) = passed_over_in_prefix(items, call, delivered, item, at, &takers)
+        {
+            found.push(("PRIORITY", what));
+        }
         for other in others.filter(|other| !passes_over || other.id.shard == item.id.shard) {
             if let Some(better) = passed_over(other, call, &item.phases[at], key, &takers) {
                 let what = format!(
@@ -55,6 +61,32 @@ pub(super) fn check(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
             }
         }
     }
+}
+
+/// Whether a topic of the same prefix had something ready of a better priority.
+fn passed_over_in_prefix(
+    items: &Items,
+    call: &Call,
+    delivered: &DeliveredItem,
+    item: &Item,
+    at: usize,
+    takers: &Takers,
+) -> Option<String> {
+    let What::Dequeue { call: asked, .. } = &call.what else { return None };
+    let is_it = |demand: &&Demand| topic_covers(&demand.topic, &delivered.topic);
+    let prefix = &asked.demands.iter().find(is_it)?.topic;
+    let is_other = |other: &&Item| {
+        let topic = other.topic.as_ref().filter(|topic| topic.namespace == call.namespace);
+        topic.is_some_and(|topic| topic.topic != delivered.topic && topic_covers(prefix, &topic.topic))
+    };
+    let key = (item.phases[at].key.priority, i64::MIN, item.id);
+    items.by_id.values().filter(is_other).find_map(|other| {
+        let better = passed_over(other, call, &item.phases[at], key, takers)?;
+        Some(format!(
+            "{} of {} was delivered in call {}, while {} was ready since {} with the better priority {}",
+            item.id, delivered.topic, call.start.event, other.id, better.done.event, better.key.priority
+        ))
+    })
 }
 
 /// An answer is empty only if nothing was ready. An item was overlooked if it was ready for a while before
@@ -75,7 +107,8 @@ pub(super) fn empty(record: &RunRecord, items: &Items, found: &mut Vec<Finding>)
         }
         for item in items.by_id.values() {
             let named = |topic: &TopicName| {
-                topic.namespace == call.namespace && asked.demands.iter().any(|one| one.topic == topic.topic)
+                topic.namespace == call.namespace
+                    && asked.demands.iter().any(|one| topic_covers(&one.topic, &topic.topic))
             };
             if item.topic.as_ref().is_some_and(named)
                 && owns(record, call, item.id)

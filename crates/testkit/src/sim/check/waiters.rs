@@ -2,7 +2,7 @@
 //! without faults.
 
 use forebay_engine::DeliveredItem;
-use forebay_types::{ItemId, Topic};
+use forebay_types::{ItemId, Topic, topic_covers};
 
 use super::{
     items::{Item, Items, Phase},
@@ -66,7 +66,7 @@ fn phase_of<'a>(delivered: &DeliveredItem, items: &'a Items) -> Option<(ItemId, 
 fn passed_over(poll: &Poll<'_>, other: &Poll<'_>, topic: &Topic, leased: &Phase) -> bool {
     poll.call.process == other.call.process
         && poll.call.namespace == other.call.namespace
-        && poll.topics.contains(&topic)
+        && poll.topics.iter().any(|asked| topic_covers(asked, topic))
         && poll.call.start.at < other.call.start.at
         && poll.call.end.at > leased.done.at
         && poll.earliest > leased.asked.event

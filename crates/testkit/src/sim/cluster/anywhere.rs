@@ -84,7 +84,8 @@ async fn wakes(world: &World, nodes: &[Node], round: usize, dice: &mut Dice) {
     let item = SentItem { topic: topic.clone(), ..SentItem::plain(stores.next_tag(), shard(world, dice)) };
     let before = world.recorded();
     let within = if world.plan.follows_all() { WOKEN_WITHIN } else { GUESSED_WITHIN };
-    let call = poll(tenant, &topic, 1, within + Duration::from_secs(2));
+    let asked = if round.is_multiple_of(2) { topic.clone() } else { format!("{topic}*").into() };
+    let call = poll(tenant, &asked, 1, within + Duration::from_secs(2));
     let store = async {
         // The other nodes have heard by now that the poll waits.
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -130,13 +131,15 @@ fn has_items<T>(answer: &Answer<Vec<T>>) -> bool {
 /// Items of different priorities are stored in all shards, and polled for at one node.
 async fn in_order(world: &World, nodes: &[Node], dice: &mut Dice) {
     let mut port = port(world, dice.fork());
-    let (tenant, topic) = (0, Topic::from("order"));
+    let (tenant, topics) = (0, if world.plan.prefixes { 3 } else { 1 });
+    let asked = Topic::from(if world.plan.prefixes { "order-*" } else { "order-0" });
     let mut stored = BTreeSet::new();
     for number in 0..ITEMS_PER_SHARD * world.plan.shards as u64 {
         let tag = port.next_tag();
         let id = ShardId((number % world.plan.shards as u64 + 1) as u32);
         let priority = dice.within(0, 4) as i32;
-        let item = SentItem { topic: topic.clone(), priority, ..SentItem::plain(tag, id) };
+        let topic: Topic = format!("order-{}", number % topics).into();
+        let item = SentItem { topic, priority, ..SentItem::plain(tag, id) };
         let node = dice.pick(nodes).clone();
         if port.enqueue(&node, tenant, vec![item], None).await.is_empty() {
             stored.insert(tag);
@@ -145,11 +148,11 @@ async fn in_order(world: &World, nodes: &[Node], dice: &mut Dice) {
     let node = dice.pick(nodes).clone();
     // The node follows the topic from its first poll on.
     let before = world.recorded();
-    let mut count = port.dequeue(&node, tenant, poll(tenant, &topic, 1, Duration::ZERO)).await;
+    let mut count = port.dequeue(&node, tenant, poll(tenant, &asked, 1, Duration::ZERO)).await;
     tokio::time::sleep(HEARD_AFTER).await;
     let follows = world.plan.follows_all();
     for _ in 0..if follows { 2 } else { 40 } * stored.len() {
-        count += port.dequeue(&node, tenant, poll(tenant, &topic, 2, Duration::from_millis(400))).await;
+        count += port.dequeue(&node, tenant, poll(tenant, &asked, 2, Duration::from_millis(400))).await;
         if count >= stored.len() {
             break;
         }

@@ -27,6 +27,7 @@ pub const LIMITS: Values = Fixed(&[
     "calls to another node",
     "fetched bytes",
     "followed topics",
+    "prefixes",
     "newly followed topics",
     "subscriptions",
     "audit",

@@ -1,0 +1,13 @@
+//! Another node follows topics and prefixes of this one.
+
+use crate::{api::Subscription, core::Core};
+
+/// It subscribes to some, wants other numbers of items, or is not interested any more. A prefix for which
+/// there is no room is not followed: that node asks for its items by chance.
+pub(crate) fn subscribe(core: &mut Core, link: u64, mut subscriptions: Vec<Subscription>) {
+    let at = core.time.monotonic();
+    subscriptions.retain(|Subscription { name, wanted }| {
+        wanted.is_none() || name.prefix().is_none() || core.prefixes.ask(name, at).is_ok()
+    });
+    core.watchers.subscribe(link, subscriptions);
+}
