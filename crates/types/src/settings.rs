@@ -20,6 +20,9 @@ pub struct TopicSettings {
     pub retry_delay: Option<Duration>,
     /// How long dead letters are kept. Zero: for ever. A longer one counts for those that are there, too.
     pub dead_letter_retention: Option<Duration>,
+    /// Of a topic: the items that one of its turns hands out among the topics of a prefix. Of a namespace:
+    /// its part of what a node does at a time, beside other namespaces. Neither has it from a wider scope.
+    pub weight: Option<u32>,
     /// How long dedupe keys and request ids are remembered. Of a namespace alone: keys are the namespace's.
     pub dedupe_window: Option<Duration>,
 }
@@ -30,6 +33,14 @@ impl TopicSettings {
         *self == Self::default()
     }
 
+    /// The largest weight.
+    pub const WEIGHT_MAX: u32 = 100;
+
+    /// The weight. Not set: 1.
+    pub fn weight(&self) -> u32 {
+        self.weight.unwrap_or(1)
+    }
+
     /// These, and where something is absent that of a wider scope.
     pub fn or(self, wider: Self) -> Self {
         Self {
@@ -37,6 +48,7 @@ impl TopicSettings {
             default_max_attempts: self.default_max_attempts.or(wider.default_max_attempts),
             retry_delay: self.retry_delay.or(wider.retry_delay),
             dead_letter_retention: self.dead_letter_retention.or(wider.dead_letter_retention),
+            weight: self.weight,
             dedupe_window: self.dedupe_window.or(wider.dedupe_window),
         }
     }
@@ -70,13 +82,15 @@ mod tests {
             default_max_attempts: Some(3),
             retry_delay: Some(second(4)),
             dead_letter_retention: Some(second(5)),
+            weight: Some(7),
             dedupe_window: Some(second(6)),
         };
         let both = topic.or(namespace);
         assert_eq!((both.default_lease, both.default_max_attempts), (Some(second(1)), Some(3)));
         assert_eq!(both.retry_delay, Some(Duration::ZERO), "zero is a value, too");
         assert_eq!((both.dead_letter_retention, both.dedupe_window), (Some(second(5)), Some(second(6))));
-        assert_eq!(TopicSettings::default().or(namespace), namespace);
+        assert_eq!(both.weight(), 1, "a namespace's weight is not that of its topics");
+        assert_eq!(TopicSettings::default().or(namespace), TopicSettings { weight: None, ..namespace });
         assert!(TopicSettings::default().is_nothing() && !topic.is_nothing());
     }
 }

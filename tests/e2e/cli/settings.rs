@@ -15,7 +15,7 @@ async fn settings_of_a_topic_are_put_shown_and_deleted() {
     let more =
         ["topic", "put", "mail", "--default-max-attempts", "5", "--retry-delay", "inherit", "-o", "json"];
     let answer = server.run(&more).await.json();
-    assert_eq!(answer["settings"], json!({"defaultLease": "120s", "defaultMaxAttempts": 5}));
+    assert_eq!(answer["settings"], json!({"defaultLease": "120s", "defaultMaxAttempts": 5, "weight": 0}));
     assert_eq!(answer["effectiveSettings"]["retryDelay"], json!("0s"));
     let shown = server.run(&["topic", "get", "mail", "-o", "json"]).await.json();
     assert_eq!(shown["topic"]["settings"], answer["settings"]);
@@ -28,6 +28,10 @@ async fn settings_of_a_topic_are_put_shown_and_deleted() {
     let stderr = server.run(&stale).await.failed(1);
     assert!(stderr.contains("and 1 was named"), "{stderr}");
     server.run(&["topic", "put", "mail"]).await.failed(2);
+    let table = server.run(&["topic", "put", "calls/7", "--weight", "7"]).await.done();
+    assert!(table.contains("weight") && table.contains("7"), "{table}");
+    let wrong = server.run(&["topic", "put", "calls/7", "--weight", "101"]).await.failed(1);
+    assert!(wrong.contains("settings.weight"), "{wrong}");
     server.run(&["topic", "put", "", "--default-lease", "3m"]).await.failed(2);
     server.run(&["topic", "put", "mail", "--dead-letter-retention", "0s"]).await.failed(2);
     let tried = ["topic", "put", "mail", "--dead-letter-retention", "forever", "--dry-run"];
@@ -66,7 +70,8 @@ async fn namespaces_are_listed_put_and_deleted() {
     let listed = server.run(&["namespace", "list", "-o", "json"]).await.json();
     let names: Vec<_> = listed["namespaces"].as_array().unwrap().iter().map(|it| &it["namespace"]).collect();
     assert_eq!(names, [&json!("club"), &json!("shop")]);
-    assert_eq!(listed["namespaces"][0]["settings"], json!({"dedupeWindow": "120s", "defaultMaxAttempts": 3}));
+    let settings = json!({"dedupeWindow": "120s", "defaultMaxAttempts": 3, "weight": 0});
+    assert_eq!(listed["namespaces"][0]["settings"], settings);
     assert_eq!(listed["namespaces"][1]["readyCount"], json!("1"));
     assert_eq!(server.run(&["namespace", "list", "-o", "name"]).await.done(), "club\nshop\n");
     let table = server.run(&["namespace", "get", "--namespace", "shop"]).await.done();

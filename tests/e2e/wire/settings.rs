@@ -117,6 +117,7 @@ async fn settings_have_a_version() {
         default_max_attempts: 16,
         retry_delay: Some(seconds(6)),
         dead_letter_retention: Some(seconds(14 * 86_400)),
+        weight: 1,
     };
     assert_eq!(shown.effective_settings, Some(effective));
     let removed = set(&wire, put("t", second.version, TopicSettings::default())).await.unwrap();

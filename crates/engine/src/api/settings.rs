@@ -95,6 +95,7 @@ impl Settings {
             default_max_attempts: Some(self.limits.attempts_default),
             retry_delay: Some(Duration::ZERO),
             dead_letter_retention: Some(self.retention_of(namespace)),
+            weight: Some(1),
             dedupe_window: Some(self.dedupe_window_of(namespace)),
         }
     }

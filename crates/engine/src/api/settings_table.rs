@@ -31,6 +31,8 @@ pub(crate) struct SettingsTable {
     topics: HashMap<TopicName, VersionedSettings>,
     /// The settings of namespaces.
     namespaces: HashMap<Namespace, VersionedSettings>,
+    /// The weights of namespaces that have one.
+    weights: HashMap<Namespace, u32>,
 }
 
 impl SettingsTable {
@@ -45,6 +47,12 @@ impl SettingsTable {
 
     /// This is set from now on. Returns what was set before, if anything was.
     pub fn replace(&mut self, name: &TopicName, new: VersionedSettings) -> Option<VersionedSettings> {
+        if name.topic.is_empty() {
+            match new.settings.weight {
+                Some(weight) => self.weights.insert(name.namespace.clone(), weight),
+                None => self.weights.remove(&name.namespace),
+            };
+        }
         match (name.topic.is_empty(), new.settings.is_nothing()) {
             (true, true) => self.namespaces.remove(&name.namespace),
             (true, false) => self.namespaces.insert(name.namespace.clone(), new),
@@ -73,6 +81,23 @@ impl SettingsTable {
             true => self.of_namespace(namespace),
             false => self.of_topic(&TopicName { namespace: namespace.clone(), topic: topic.clone() }),
         }
+    }
+
+    /// Whether any namespace has a weight.
+    pub fn has_weights(&self) -> bool {
+        !self.weights.is_empty()
+    }
+
+    /// The weight of a namespace among others.
+    pub fn weight_of_namespace(&self, namespace: &Namespace) -> u32 {
+        self.weights.get(namespace).copied().unwrap_or(1)
+    }
+
+    /// The weight of a topic among those of a prefix.
+    pub fn weight_of_topic(&self, name: &TopicName) -> u32 {
+        // Mostly no topic has settings.
+        let own = if self.topics.is_empty() { None } else { self.topics.get(name) };
+        own.map_or(1, |own| own.settings.weight())
     }
 
     /// How long the keys of a namespace are remembered, where that is set.

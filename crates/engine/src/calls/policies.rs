@@ -34,11 +34,14 @@ pub(crate) fn set(core: &mut Core, changes: PolicyChanges) {
     }
 }
 
-/// This is set for a topic or a namespace from now on. What is looked up is looked up when it is needed, so
-/// nothing else changes now.
+/// This is set for a topic or a namespace from now on. Each setting is looked up when it is needed, but for
+/// the weight of a topic.
 fn set_one(core: &mut Core, name: &TopicName, new: VersionedSettings) {
     let before = core.policies.set(name, new).unwrap_or_default();
     if before.settings != new.settings {
+        if before.settings.weight != new.settings.weight && !name.topic.is_empty() {
+            core.touch(name);
+        }
         let TopicName { namespace, topic } = name;
         let VersionedSettings { settings, version } = new;
         tracing::info!(%namespace, %topic, version, ?settings, "settings changed");

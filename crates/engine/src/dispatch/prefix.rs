@@ -93,7 +93,8 @@ fn visit(core: &mut Core, prefix: &TopicName, topic: Topic) {
             let parts = core.topics.parts(&name);
             let ready =
                 parts.iter().filter_map(|part| Some(core.slots.merged(part.shard)?.ready_items(part.topic)));
-            Some(ReadyTopic { priority: head.priority, ready: ready.sum::<u64>().max(1), weight: 1 })
+            let weight = core.policies.settings.weight_of_topic(&name);
+            Some(ReadyTopic { priority: head.priority, ready: ready.sum::<u64>().max(1), weight })
         }
         BestHead::Known(None) | BestHead::Unknown => None,
     };

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use forebay_types::Namespace;
 
 use crate::{
+    api::SettingsTable,
     messages::event::Event,
     shard::work::{Cost, FairQueue, Work},
 };
@@ -65,8 +66,8 @@ impl Inbox {
     }
 
     /// A turn begins to take calls.
-    pub fn begin_calls(&mut self) {
-        self.calls.begin(MEMBERS_PER_TURN);
+    pub fn begin_calls(&mut self, set: &SettingsTable) {
+        self.calls.begin_by_weight(MEMBERS_PER_TURN, set);
     }
 
     /// The next call.
@@ -97,7 +98,7 @@ mod tests {
         let mut inbox = Inbox::default();
         (0..100).for_each(|_| inbox.push(ack("greedy", 1_000)));
         (0..3).for_each(|_| inbox.push(ack("modest", 1)));
-        inbox.begin_calls();
+        inbox.begin_calls(&SettingsTable::default());
         let order: Vec<String> = std::iter::from_fn(|| next(&mut inbox)).collect();
         assert!(order[..5].iter().filter(|tenant| *tenant == "modest").count() == 3, "{:?}", &order[..5]);
         assert_eq!((order.len(), inbox.is_empty()), (103, true));

@@ -93,7 +93,7 @@ fn take_in(core: &mut Core, inbox: &mut Inbox) {
         }
     }
     let until = core.time.monotonic().plus(WORK_PER_TURN_MAX);
-    inbox.begin_calls();
+    inbox.begin_calls(&core.policies.settings);
     while let Some(call) = inbox.next_call() {
         handle(core, call);
         if core.time.monotonic() >= until {

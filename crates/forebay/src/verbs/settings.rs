@@ -33,17 +33,23 @@ pub struct SettingFlags {
     /// How long dead letters are kept, as in 30d, or `forever`; `inherit`: not set here
     #[arg(long, value_name = "TIME", value_parser = retention)]
     pub dead_letter_retention: Option<FlagValue<Duration>>,
+    /// Of a topic, the items of one of its turns among the topics of a prefix; of a namespace, its part of
+    /// what nodes do beside other namespaces: 1 to 100; `inherit`: not set, which is 1
+    #[arg(long, value_name = "NUMBER", value_parser = number)]
+    pub weight: Option<FlagValue<u32>>,
 }
 
 impl SettingFlags {
     /// The settings that are there, with those that the flags name.
     pub fn merge(&self, there: &NamespaceSettings) -> NamespaceSettings {
-        let attempts = Some(there.default_max_attempts).filter(|number| *number > 0);
+        let merged_number =
+            |given, there: u32| merged(given, Some(there).filter(|number| *number > 0)).unwrap_or(0);
         NamespaceSettings {
             default_lease: merged_span(self.default_lease, there.default_lease),
-            default_max_attempts: merged(self.default_max_attempts, attempts).unwrap_or(0),
+            default_max_attempts: merged_number(self.default_max_attempts, there.default_max_attempts),
             retry_delay: merged_span(self.retry_delay, there.retry_delay),
             dead_letter_retention: merged_span(self.dead_letter_retention, there.dead_letter_retention),
+            weight: merged_number(self.weight, there.weight),
             dedupe_window: there.dedupe_window,
         }
     }
@@ -109,18 +115,19 @@ fn retention(text: &str) -> Result<FlagValue<Duration>, String> {
 }
 
 /// The settings by name, as they are shown. `None`: not set, or not known to the server's version.
-pub fn values(settings: &NamespaceSettings) -> [(&'static str, Option<String>); 5] {
+pub fn values(settings: &NamespaceSettings) -> [(&'static str, Option<String>); 6] {
     let shown = |span| humantime::format_duration(from_duration(span)).to_string();
     let shown_or = |zero: &str, span| match from_duration(span).is_zero() {
         true => zero.to_owned(),
         false => shown(span),
     };
-    let attempts = Some(settings.default_max_attempts).filter(|number| *number > 0);
+    let number = |set: u32| Some(set).filter(|number| *number > 0).map(|number| number.to_string());
     [
         ("default lease", settings.default_lease.map(shown)),
-        ("default max attempts", attempts.map(|number| number.to_string())),
+        ("default max attempts", number(settings.default_max_attempts)),
         ("retry delay", settings.retry_delay.map(|span| shown_or("none", span))),
         ("dead letters kept", settings.dead_letter_retention.map(|span| shown_or("for ever", span))),
+        ("weight", number(settings.weight)),
         ("dedupe window", settings.dedupe_window.map(shown)),
     ]
 }
@@ -184,6 +191,7 @@ mod tests {
             default_lease: seconds(1),
             retry_delay: seconds(2),
             dedupe_window: seconds(3),
+            weight: 5,
             ..Default::default()
         };
         let flags = SettingFlags {
@@ -191,6 +199,7 @@ mod tests {
             default_max_attempts: Some(FlagValue::To(4)),
             retry_delay: Some(FlagValue::Unset),
             dead_letter_retention: None,
+            weight: None,
         };
         let merged = flags.merge(&there);
         let expected = NamespaceSettings { retry_delay: None, default_max_attempts: 4, ..there };

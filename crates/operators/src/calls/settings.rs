@@ -19,12 +19,16 @@ pub(crate) const SETTINGS_BYTES: usize = 80;
 /// The settings that a request wants for a topic.
 pub fn of_topic(limits: &Limits, given: Option<&v1::TopicSettings>) -> Result<TopicSettings, Refusal> {
     let Some(given) = given else { return Ok(TopicSettings::default()) };
-    let v1::TopicSettings { default_lease, default_max_attempts, retry_delay, dead_letter_retention } = given;
     Ok(TopicSettings {
-        default_lease: fields::lease(limits, "settings.default_lease", default_lease.as_ref())?,
-        default_max_attempts: attempts(limits, *default_max_attempts)?,
-        retry_delay: delay(limits, retry_delay.as_ref())?,
-        dead_letter_retention: retention(dead_letter_retention.as_ref())?,
+        default_lease: fields::lease(limits, "settings.default_lease", given.default_lease.as_ref())?,
+        default_max_attempts: number(
+            "settings.default_max_attempts",
+            given.default_max_attempts,
+            limits.attempts_max,
+        )?,
+        retry_delay: delay(limits, given.retry_delay.as_ref())?,
+        dead_letter_retention: retention(given.dead_letter_retention.as_ref())?,
+        weight: number("settings.weight", given.weight, TopicSettings::WEIGHT_MAX)?,
         dedupe_window: None,
     })
 }
@@ -40,14 +44,12 @@ pub fn of_namespace(
     Ok(TopicSettings { dedupe_window, ..of_topic(limits, Some(&given.for_topic()))? })
 }
 
-fn attempts(limits: &Limits, given: u32) -> Result<Option<u32>, Refusal> {
+/// 0: not set.
+fn number(path: &'static str, given: u32, max: u32) -> Result<Option<u32>, Refusal> {
     match given {
         0 => Ok(None),
-        number if number <= limits.attempts_max => Ok(Some(number)),
-        number => {
-            let message = format!("is {number}; it must be at most {}", limits.attempts_max);
-            Err(Refusal::field("settings.default_max_attempts", message))
-        }
+        number if number <= max => Ok(Some(number)),
+        number => Err(Refusal::field(path, format!("is {number}; it must be at most {max}"))),
     }
 }
 
@@ -86,6 +88,7 @@ pub(crate) fn topic_message(settings: &TopicSettings) -> v1::TopicSettings {
         default_max_attempts: settings.default_max_attempts.unwrap_or(0),
         retry_delay: settings.retry_delay.map(to_duration),
         dead_letter_retention: settings.dead_letter_retention.map(to_duration),
+        weight: settings.weight.unwrap_or(0),
     }
 }
 
@@ -97,6 +100,7 @@ pub(crate) fn namespace_message(settings: &TopicSettings) -> v1::NamespaceSettin
         default_lease: settings.default_lease.map(to_duration),
         default_max_attempts: settings.default_max_attempts.unwrap_or(0),
         retry_delay: settings.retry_delay.map(to_duration),
+        weight: settings.weight.unwrap_or(0),
     }
 }
 
@@ -108,6 +112,7 @@ pub async fn effective(
     own: TopicSettings,
 ) -> Result<TopicSettings, Refusal> {
     let node = admin.settings.defaults_of(&name.namespace);
+    let own = TopicSettings { weight: Some(own.weight()), ..own };
     if name.topic.is_empty() {
         return Ok(own.or(node));
     }
@@ -145,6 +150,7 @@ mod tests {
             default_lease: seconds(5),
             default_max_attempts: 3,
             retry_delay: seconds(0),
+            weight: 100,
         };
         let set = namespace(given).unwrap();
         assert_eq!(
@@ -158,6 +164,7 @@ mod tests {
             default_max_attempts: 0,
             retry_delay: seconds(1),
             dead_letter_retention: None,
+            weight: 3,
         };
         assert_eq!(topic_message(&topic(of_topic).unwrap()), of_topic);
     }
@@ -169,6 +176,7 @@ mod tests {
             (v1::TopicSettings { default_lease: seconds(0), ..none }, "default_lease"),
             (v1::TopicSettings { default_lease: seconds(43_201), ..none }, "default_lease"),
             (v1::TopicSettings { default_max_attempts: 1_001, ..none }, "default_max_attempts"),
+            (v1::TopicSettings { weight: 101, ..none }, "weight"),
             (v1::TopicSettings { retry_delay: seconds(-1), ..none }, "retry_delay"),
             (v1::TopicSettings { retry_delay: seconds(367 * 86_400), ..none }, "retry_delay"),
             (v1::TopicSettings { dead_letter_retention: seconds(-1), ..none }, "dead_letter_retention"),

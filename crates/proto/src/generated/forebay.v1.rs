@@ -413,6 +413,10 @@ pub struct TopicSettings {
     /// there, a shorter one for those to come. Those that are kept for ever stay so.
     #[prost(message, optional, tag = "6")]
     pub dead_letter_retention: ::core::option::Option<::prost_types::Duration>,
+    /// Items that one turn of the topic hands out, among the topics of a prefix that have items of the same priority: 1 to
+    /// 100. 0: not set, which is 1. It is not taken from the namespace.
+    #[prost(uint32, tag = "7")]
+    pub weight: u32,
 }
 /// Settings for the items of all topics of a namespace. One that is absent is as the node's configuration has
 /// it.
@@ -434,6 +438,10 @@ pub struct NamespaceSettings {
     /// As in TopicSettings.
     #[prost(message, optional, tag = "9")]
     pub retry_delay: ::core::option::Option<::prost_types::Duration>,
+    /// The namespace's part of what nodes do at a time, where several namespaces have something waiting: 1 to 100. One of
+    /// weight 3 is served three times as much as one of weight 1. 0: not set, which is 1.
+    #[prost(uint32, tag = "10")]
+    pub weight: u32,
 }
 /// Settings of one topic, or of a namespace.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -152,13 +152,14 @@ fn pause(row: &Row, column: usize) -> Result<Option<Pause>, StoreError> {
 }
 
 /// The columns of settings, in the order of [`of_settings`].
-pub(super) const OF_SETTINGS: [&str; 6] = [
+pub(super) const OF_SETTINGS: [&str; 7] = [
     "removed",
     "default_lease",
     "default_max_attempts",
     "retry_delay",
     "dead_letter_retention",
     "dedupe_window",
+    "weight",
 ];
 
 /// The values of [`OF_SETTINGS`].
@@ -173,6 +174,7 @@ pub(super) fn of_settings(settings: &TopicSettings) -> Vec<Value> {
         span(settings.retry_delay),
         span(settings.dead_letter_retention),
         span(settings.dedupe_window),
+        settings.weight.map_or(Value::Null, Value::from),
     ]
 }
 
@@ -182,16 +184,17 @@ pub(super) fn settings(row: &Row) -> Result<SettingsRow, StoreError> {
         let micros = row.optional_int(column)?;
         Ok::<_, StoreError>(micros.map(|micros| Duration::from_micros(micros.unsigned_abs())))
     };
-    let attempts = row.optional_int(5)?.map(|_| row.u32(5)).transpose()?;
+    let number = |column| row.optional_int(column)?.map(|_| row.u32(column)).transpose();
     Ok(SettingsRow {
         name: TopicName::new(row.str(0)?, row.str(1)?),
         version: row.u64(2)?,
         settings: TopicSettings {
             default_lease: span(4)?,
-            default_max_attempts: attempts,
+            default_max_attempts: number(5)?,
             retry_delay: span(6)?,
             dead_letter_retention: span(7)?,
             dedupe_window: span(8)?,
+            weight: number(9)?,
         },
     })
 }

@@ -117,6 +117,11 @@ pub(super) const CATALOG: Schema = Schema::catalog(&[
         oldest_program: 1,
         sql: include_str!("../../../../migrations/catalog/mysql/0012_rotations.sql"),
     },
+    Migration {
+        version: 13,
+        oldest_program: 1,
+        sql: include_str!("../../../../migrations/catalog/mysql/0013_weights.sql"),
+    },
 ]);
 
 /// Creates or upgrades the schema. Returns the versions that were applied. Fails if it is not the one that

@@ -33,3 +33,4 @@ mod tls;
 mod turns;
 mod undelivered;
 mod ways_out;
+mod weights;

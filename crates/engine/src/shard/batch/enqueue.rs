@@ -39,7 +39,7 @@ pub(super) fn add_enqueues(
         return;
     }
     let dearest = price_at_most(&builder.prices, Cost { rows: 1, bytes: 0 });
-    builder.shard.intake.enqueues.begin(builder.left(most) / dearest);
+    builder.shard.intake.enqueues.begin_by_weight(builder.left(most) / dearest, builder.set);
     let known: RefCell<HashMap<u64, usize>> = RefCell::default();
     while builder.spent < most {
         let is_bisecting = builder.is_bisecting();

@@ -25,7 +25,7 @@ pub(super) fn add_leases(builder: &mut BatchBuilder<'_>, most: usize) {
     }
     let mut first = true;
     let price = builder.prices.of(RowKind::Lease);
-    builder.shard.intake.leasing.begin(builder.left(most) / price);
+    builder.shard.intake.leasing.begin_by_weight(builder.left(most) / price, builder.set);
     while builder.spent < most {
         let room = builder.left(most);
         let long = first && (!builder.is_bisecting() || builder.rows == 0);

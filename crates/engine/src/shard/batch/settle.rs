@@ -31,7 +31,7 @@ const TIMEOUTS_MAX: usize = 250;
 pub(super) fn add_requests(builder: &mut BatchBuilder<'_>, most: usize) {
     let mut deferred = Vec::new();
     let dearest = builder.prices.of_settlement();
-    builder.shard.intake.settles.begin(builder.left(most) / dearest);
+    builder.shard.intake.settles.begin_by_weight(builder.left(most) / dearest, builder.set);
     while builder.spent < most {
         let Some(Turn { work: request, .. }) = builder.shard.intake.settles.pop(|_| true) else { break };
         let held_back = builder.allowed < Need::Items && need_of(builder, &request) > builder.allowed;

@@ -68,7 +68,7 @@ impl Shares {
         let shares = split(rows, wanted, weights, first);
         let mine = shares[Class::Enqueue as usize];
         let dearest = prices.of(RowKind::Item) + prices.of_new_topic();
-        builder.shard.intake.enqueues.begin(mine / dearest);
+        builder.shard.intake.enqueues.begin_by_weight(mine / dearest, builder.set);
         let long = enqueue::price_of_first_call(builder);
         let long_calls_owe = &mut builder.shard.commit.long_calls_owe;
         let paid = *long_calls_owe == 0 || shares.iter().sum::<usize>() == mine;

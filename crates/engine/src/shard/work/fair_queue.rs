@@ -11,6 +11,7 @@ use forebay_types::Namespace;
 use rustc_hash::FxHashMap;
 
 use super::{Cost, Full, Work};
+use crate::api::SettingsTable;
 
 /// Rows that the credit of one turn pays, at most: what is cut at the end of a turn should not be in crumbs.
 const TURN_ROWS_MAX: usize = 32;
@@ -30,6 +31,8 @@ struct Tenant<T> {
     work: VecDeque<T>,
     bytes: usize,
     credit: i64,
+    /// It gets the credit of a turn so many times.
+    weight: i64,
 }
 
 /// Work of one class that waits.
@@ -49,6 +52,8 @@ pub(crate) struct FairQueue<T> {
     sum: Cost,
     /// The credit of a turn.
     quantum: i64,
+    /// Some tenants have a weight.
+    is_weighted: bool,
 }
 
 /// Work that was taken out.
@@ -69,6 +74,7 @@ impl<T> Default for FairQueue<T> {
             active: 0,
             sum: Cost::default(),
             quantum: TURN_ROWS_MAX as i64 * ROW_WEIGHT,
+            is_weighted: false,
         }
     }
 }
@@ -110,6 +116,23 @@ impl<T: Work> FairQueue<T> {
         self.quantum = rows as i64 * ROW_WEIGHT;
     }
 
+    /// The same, where tenants have weights: each has so many times the credit of one without.
+    pub fn begin_by_weight(&mut self, rows: usize, set: &SettingsTable) {
+        if !set.has_weights() && !self.is_weighted {
+            return self.begin(rows);
+        }
+        self.is_weighted = set.has_weights();
+        let mut sum = 0;
+        for at in &self.turns {
+            let tenant = &mut self.tenants[*at];
+            let weight = set.weight_of_namespace(&tenant.namespace);
+            tenant.weight = i64::from(weight);
+            sum += if tenant.work.is_empty() { 0 } else { weight as usize };
+        }
+        let rows = (rows / sum.max(1)).clamp(1, TURN_ROWS_MAX);
+        self.quantum = rows as i64 * ROW_WEIGHT;
+    }
+
     /// Work waits, behind all other of its tenant.
     pub fn push(&mut self, work: T) {
         let at = self.enter(work.namespace(), VecDeque::push_back);
@@ -137,7 +160,7 @@ impl<T: Work> FairQueue<T> {
         let at = self.enter(work.namespace(), VecDeque::push_front);
         self.add(at, work.cost());
         let tenant = &mut self.tenants[at];
-        tenant.credit = (tenant.credit + weight(work.cost())).min(self.quantum);
+        tenant.credit = (tenant.credit + weight(work.cost())).min(self.quantum * tenant.weight);
         tenant.work.push_front(work);
     }
 
@@ -189,7 +212,7 @@ impl<T: Work> FairQueue<T> {
             if tenant.work.is_empty() {
                 self.leave(passed);
             } else if tenant.credit <= 0 && self.active > 1 {
-                tenant.credit += self.quantum;
+                tenant.credit += self.quantum * tenant.weight;
                 self.turns.remove(passed);
                 self.turns.push_back(at);
             } else {
@@ -228,7 +251,7 @@ impl<T: Work> FairQueue<T> {
             return *at;
         }
         let (work, namespace) = (VecDeque::new(), namespace.clone());
-        let tenant = Tenant { namespace: namespace.clone(), work, bytes: 0, credit: 0 };
+        let tenant = Tenant { namespace: namespace.clone(), work, bytes: 0, credit: 0, weight: 1 };
         let at = match self.free.pop() {
             Some(at) => {
                 self.tenants[at] = tenant;
@@ -279,7 +302,10 @@ impl<T: Work> FairQueue<T> {
 
 #[cfg(test)]
 mod tests {
+    use forebay_types::{TopicName, TopicSettings};
+
     use super::*;
+    use crate::api::VersionedSettings;
     use crate::shard::{
         tests::{check::wrong, items, part},
         work::ShardEnqueue,
@@ -321,6 +347,27 @@ mod tests {
         assert_eq!(place(1), 0);
         assert!((50..70).contains(&place(2)), "{order:?}");
         assert!(place(3) > place(2) && order.len() == 83);
+    }
+
+    #[test]
+    fn a_tenant_is_served_by_its_weight() {
+        let calls: Vec<_> = (0..400).flat_map(|id| [("a", id, 1), ("b", 1_000 + id, 1)]).collect();
+        let mut queue = queue(&calls);
+        let mut set = SettingsTable::default();
+        let weight = |weight| VersionedSettings {
+            settings: TopicSettings { weight, ..TopicSettings::default() },
+            version: 1,
+        };
+        set.replace(&TopicName::new("b", ""), weight(Some(3)));
+        let of_b = |queue: &mut FairQueue<ShardEnqueue>, set: &SettingsTable| {
+            queue.begin_by_weight(10, set);
+            next(queue, 100).into_iter().filter(|id| *id >= 1_000).count()
+        };
+        let (first, second) = (of_b(&mut queue, &set), of_b(&mut queue, &set));
+        assert!((70..=80).contains(&first) && (70..=80).contains(&second), "{first}, {second}");
+        set.replace(&TopicName::new("b", ""), weight(None));
+        let even = of_b(&mut queue, &set);
+        assert!((45..=55).contains(&even), "{even}: it has none any more");
     }
 
     #[test]

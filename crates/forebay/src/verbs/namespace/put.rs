@@ -29,7 +29,7 @@ Examples:
 
 What no flag names stays as it is.")]
 #[command(group = clap::ArgGroup::new("any").required(true).multiple(true).args([
-    "default_lease", "default_max_attempts", "retry_delay", "dead_letter_retention", "dedupe_window"
+    "default_lease", "default_max_attempts", "retry_delay", "dead_letter_retention", "weight", "dedupe_window"
 ]))]
 pub struct Put {
     /// Server and namespace.

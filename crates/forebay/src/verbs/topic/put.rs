@@ -25,11 +25,12 @@ Examples:
   forebay topic put mail --default-lease 2m --retry-delay 10s
   forebay topic put mail --default-max-attempts 5 --dead-letter-retention 30d --reason 'as agreed'
   forebay topic put mail --retry-delay inherit
+  forebay topic put calls/customer-17 --weight 5
   forebay topic put mail --default-lease 5m --dry-run -o json
 
 What no flag names stays as it is.")]
 #[command(group = clap::ArgGroup::new("any").required(true).multiple(true)
-    .args(["default_lease", "default_max_attempts", "retry_delay", "dead_letter_retention"]))]
+    .args(["default_lease", "default_max_attempts", "retry_delay", "dead_letter_retention", "weight"]))]
 pub struct Put {
     /// Server and namespace.
     #[command(flatten)]

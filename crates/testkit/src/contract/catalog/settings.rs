@@ -76,6 +76,7 @@ pub async fn settings_are_read_as_they_were_written(subject: CatalogSubject) {
         retry_delay: days(366),
         dead_letter_retention: days(3_660),
         dedupe_window: days(2),
+        weight: Some(100),
     };
     let zero = Some(Duration::ZERO);
     let zeros = TopicSettings { retry_delay: zero, dead_letter_retention: zero, ..TopicSettings::default() };

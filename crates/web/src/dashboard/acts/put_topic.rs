@@ -2,7 +2,7 @@
 //! else has changed them meanwhile, nothing is done.
 
 use axum::response::Response;
-use forebay_proto::v1::{NamespaceSettings, PutTopicRequest, TopicSettings};
+use forebay_proto::v1::PutTopicRequest;
 
 use super::{
     super::{act, asked::PageRequest, notice::told, trouble::Trouble},
@@ -15,9 +15,7 @@ pub async fn act(asked: PageRequest) -> Response {
 }
 
 async fn put(asked: &PageRequest) -> Result<String, Trouble> {
-    let NamespaceSettings { default_lease, default_max_attempts, retry_delay, dead_letter_retention, .. } =
-        settings(&asked.fields)?;
-    let settings = TopicSettings { default_lease, default_max_attempts, retry_delay, dead_letter_retention };
+    let settings = settings(&asked.fields)?.for_topic();
     let request = PutTopicRequest {
         namespace: asked.fields.get("ns").to_owned(),
         topic: asked.fields.get("name").to_owned(),

@@ -26,13 +26,17 @@ pub fn pairs(own: &NamespaceSettings, effective: &NamespaceSettings, version: u6
 
 /// The fields of the form, with what is set. `window`: also the one of a namespace alone.
 pub fn fields(own: &NamespaceSettings, window: bool) -> Markup {
-    let [(lease, _), (attempts, _), (retry, _), (kept, _), (remembered, _)] = values(own);
-    let max_attempts = Some(own.default_max_attempts).filter(|number| *number > 0);
+    let [(lease, _), (attempts, _), (retry, _), (kept, _), (weight, _), (remembered, _)] = values(own);
+    let set = |number: u32| Some(number).filter(|number| *number > 0);
     html! {
         (span_field(lease, "lease", own.default_lease, "30s"))
-        label { (attempts) " " input name="attempts" type="number" min="1" max="1000" value=[max_attempts]; }
+        label {
+            (attempts) " "
+            input name="attempts" type="number" min="1" max="1000" value=[set(own.default_max_attempts)];
+        }
         (span_field(retry, "retry", own.retry_delay, "10s, or 0s: none"))
         (span_field(kept, "kept", own.dead_letter_retention, "14d, or 0s: for ever"))
+        label { (weight) " " input name="weight" type="number" min="1" max="100" value=[set(own.weight)]; }
         @if window { (span_field(remembered, "window", own.dedupe_window, "10m")) }
         label { "Why " input name="reason" maxlength="1000"; }
         button { "Change the settings" }
@@ -47,16 +51,17 @@ fn span_field(label: &str, name: &str, set: Option<prost_types::Duration>, examp
 }
 
 /// The place of the dedupe window among the values.
-const WINDOW: usize = 4;
+const WINDOW: usize = 5;
 
 /// The settings for people. `None`: not set.
-fn values(settings: &NamespaceSettings) -> [(&'static str, Option<String>); 5] {
-    let max_attempts = Some(settings.default_max_attempts).filter(|number| *number > 0);
+fn values(settings: &NamespaceSettings) -> [(&'static str, Option<String>); 6] {
+    let number = |set: u32| Some(set).filter(|number| *number > 0).map(|number| number.to_string());
     [
         ("Lease of items that name none", settings.default_lease.map(|time| span(from_duration(time)))),
-        ("Failures until an item is dead", max_attempts.map(|number| number.to_string())),
+        ("Failures until an item is dead", number(settings.default_max_attempts)),
         ("Wait after a failure", settings.retry_delay.map(|time| unless_zero("none", time))),
         ("Dead letters are kept", settings.dead_letter_retention.map(kept)),
+        ("Weight of its turns", number(settings.weight)),
         ("Dedupe keys are remembered", settings.dedupe_window.map(|time| span(from_duration(time)))),
     ]
 }
@@ -87,7 +92,7 @@ mod tests {
             ..NamespaceSettings::default()
         };
         let texts = values(&set).map(|(_, value)| value.unwrap_or_default());
-        assert_eq!(texts, ["", "", "none", "for ever", ""]);
+        assert_eq!(texts, ["", "", "none", "for ever", "", ""]);
     }
 
     #[test]
