@@ -38,6 +38,10 @@ pub enum Bug {
     FetchBoundIgnored,
     /// Items are offered to nobody.
     NothingOffered,
+    /// An item that is offered to one node is offered to others, too.
+    OfferedTwice,
+    /// Items that a node is asked for stay in its count.
+    CountsKept,
     /// Of the topics of a prefix those with the worst priority go first.
     PrefixTurned,
     /// Items that become ready later are not looked at by prefixes.

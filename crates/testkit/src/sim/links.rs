@@ -31,6 +31,8 @@ pub struct ForwardCounts {
     pub lost: u64,
     /// The process was not reached.
     pub unreached: u64,
+    /// Of all, those that were to lease items.
+    pub fetches: u64,
 }
 
 /// The way from one process to the others.
@@ -88,6 +90,7 @@ impl SimLinks {
 
     /// Leases items of the process at this address.
     pub async fn fetch(&self, owner: &str, call: FetchCall) -> Result<FetchedItems, FetchError> {
+        self.count(|all| all.fetches += 1);
         let lease =
             |engine: Engine| async move { engine.lease_items(call).await.map(|items| vec![Ok(items)]) };
         match self.pass(owner, 1, lease).await.map(|mut answers| answers.pop()) {

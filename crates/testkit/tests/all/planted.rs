@@ -154,6 +154,8 @@ engine! {
     topics_of_a_prefix_the_wrong_way_round: PrefixTurned in Quiet breaks "PRIORITY";
     a_prefix_that_hears_of_no_new_item: PrefixNotMarked in Quiet breaks "PRIORITY";
     items_fetched_beyond_better_ones: FetchBoundIgnored in Cluster breaks "PRIORITY-ACROSS";
+    items_that_are_offered_to_several: OfferedTwice in Cluster breaks "MESSAGES";
+    items_that_several_polls_ask_for: CountsKept in Cluster breaks "MESSAGES";
     items_that_are_offered_to_nobody: NothingOffered in Cluster breaks "WAKE-ACROSS";
     items_of_topics_that_cannot_be_followed: NothingGuessed in Cluster breaks "WAKE-ACROSS"
         with |plan| plan.settings.followed_bytes = 0;

@@ -1,7 +1,7 @@
-//! WAKE-ACROSS and PRIORITY-ACROSS: in a cluster where all is well, any node hands out the items of all, at
-//! once and in order. Nodes that have no room to follow topics hand them out in time.
+//! WAKE-ACROSS, PRIORITY-ACROSS and MESSAGES: in a cluster where all is well, any node hands out the items of
+//! all, at once, in order, and with one fetch. Nodes without room to follow topics hand them out in time.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::PoisonError, time::Duration};
 
 use forebay_engine::{Demand, DequeueCall, Settings};
 use forebay_types::{Receipt, ShardId, Topic};
@@ -74,12 +74,13 @@ fn poll(tenant: usize, topic: &Topic, max_items: usize, wait: Duration) -> Deque
     }
 }
 
-/// A poll waits at a node, and another node stores an item.
+/// Polls wait at nodes, and another node stores an item: one of them gets it, and nobody is asked for it
+/// twice.
 async fn wakes(world: &World, nodes: &[Node], round: usize, dice: &mut Dice) {
     let tenant = round % NAMESPACES.len();
     let at = dice.within(0, nodes.len() as u64 - 1) as usize;
     let (consumer, producer) = (&nodes[at], &nodes[(at + 1) % nodes.len()]);
-    let (mut polls, mut stores) = (port(world, dice.fork()), port(world, dice.fork()));
+    let mut stores = port(world, dice.fork());
     let topic: Topic = format!("wake-{round}").into();
     let item = SentItem { topic: topic.clone(), ..SentItem::plain(stores.next_tag(), shard(world, dice)) };
     let before = world.recorded();
@@ -91,7 +92,24 @@ async fn wakes(world: &World, nodes: &[Node], round: usize, dice: &mut Dice) {
         tokio::time::sleep(Duration::from_millis(300)).await;
         stores.enqueue(producer, tenant, vec![item], None).await;
     };
-    tokio::join!(polls.dequeue(consumer, tenant, call), store);
+    let fetches = || world.forwarded.lock().unwrap_or_else(PoisonError::into_inner).fetches;
+    let fetched = fetches();
+    let mut polls = port(world, dice.fork());
+    if world.plan.follows_all() {
+        // One more at the same node, and one at a third, if there is one.
+        let (mut same, mut third) = (port(world, dice.fork()), port(world, dice.fork()));
+        tokio::join!(
+            polls.dequeue(consumer, tenant, call.clone()),
+            same.dequeue(consumer, tenant, call.clone()),
+            third.dequeue(&nodes[(at + 2) % nodes.len()], tenant, call),
+            store
+        );
+        if fetches() - fetched > 1 {
+            world.blame("MESSAGES", format!("one item of {topic} took {} fetches", fetches() - fetched));
+        }
+    } else {
+        tokio::join!(polls.dequeue(consumer, tenant, call), store);
+    }
     ack_all(&mut polls, consumer, tenant, before).await;
     world.cluster().coverage().wakes_across += 1;
     let calls = world.calls_since(before);
