@@ -62,6 +62,13 @@ pub enum Command {
         #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 8, 16])]
         counts: Vec<u32>,
     },
+    /// The lifecycle at several nodes on a database server: with each topic at one node, with calls at any
+    /// node, with all consumers at one node, and at one node alone. Default shards: two a node.
+    Cluster {
+        /// Number of nodes.
+        #[arg(long, default_value_t = 3)]
+        nodes: u32,
+    },
     /// Items with a delivery time, and how late they are delivered.
     Delay {
         /// Items per second that become due.

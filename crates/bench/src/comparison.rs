@@ -199,7 +199,7 @@ impl Entry {
                         candidate.statements = system.statements().await?;
                         Ok((candidate, result))
                     }
-                    Err(error) => Err(anyhow!("{error:#}\n{}", system.describe_node().await)),
+                    Err(error) => Err(anyhow!("{error:#}\n{}", system.describe_nodes().await)),
                 }
             }
             Candidate::OtherQueue(name) => {

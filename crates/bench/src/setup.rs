@@ -14,7 +14,7 @@ use crate::{
     load::{Load, Phases},
     other_queues,
     scenario::lifecycle::Backlog,
-    system::SystemConfig,
+    system::{SystemConfig, access::Access},
 };
 
 /// Shards of an idle node, unless `--shards` is given.
@@ -60,6 +60,8 @@ impl CommonSettings {
             by_statement: options.by_statement,
             database: options.database,
             forebay: forebay.to_owned(),
+            nodes: 1,
+            access: Access::Near,
         };
         let phases = Phases { warm_up: options.warm_up, measured: options.measured };
         Self { config, load, rounds: options.rounds, phases }
@@ -146,6 +148,7 @@ pub fn comparison(
         Command::Backlog { items } => backlog(common, *items),
         Command::Topics { counts } => topics(common, counts),
         Command::Shards { counts } => shards(common, counts),
+        Command::Cluster { nodes } => cluster(common, *nodes, options.shards),
         Command::Idle { waiting, settle } => {
             let shards = options.shards.unwrap_or(IDLE_SHARDS);
             idle(&common.with_database(common.config.database, shards), *waiting, *settle)
@@ -197,6 +200,24 @@ pub fn shards(common: &CommonSettings, counts: &[u32]) -> Comparison {
         common.entry(format!("{count} shards"), Candidate::Forebay, Scenario::Lifecycle(Backlog::Empty))
     };
     common.comparison("shards", counts.iter().map(entry).collect())
+}
+
+/// The lifecycle at so many nodes: nothing goes from node to node, each call goes to the next node, consumers
+/// call one node; and at one node alone.
+pub fn cluster(common: &CommonSettings, nodes: u32, shards: Option<u32>) -> Comparison {
+    let common = common.with_database(common.config.database, shards.unwrap_or(2 * nodes));
+    let entry = |label: String, nodes: u32, access: Access| {
+        let config = SystemConfig { nodes, access, ..common.config.clone() };
+        let common = CommonSettings { config, ..common.clone() };
+        common.entry(label, Candidate::Forebay, Scenario::Lifecycle(Backlog::Empty))
+    };
+    let entries = vec![
+        entry(format!("{nodes} nodes, topics at one each"), nodes, Access::Near),
+        entry(format!("{nodes} nodes, calls at any"), nodes, Access::Anywhere),
+        entry(format!("{nodes} nodes, consumers at one"), nodes, Access::ConsumersAtOne),
+        entry("one node".to_owned(), 1, Access::Near),
+    ];
+    common.comparison("cluster", entries)
 }
 
 /// An idle node with one waiting item in each of `waiting` topics.

@@ -12,6 +12,8 @@ use crate::{
 
 /// Numbers of shards that one node serves here.
 const SHARDS: RangeInclusive<u32> = 1..=64;
+/// Numbers of nodes that run here.
+const NODES: RangeInclusive<u32> = 2..=16;
 /// A payload stores its topic in three bytes.
 const TOPICS: RangeInclusive<u32> = 1..=1 << 24;
 
@@ -40,6 +42,11 @@ pub fn validate(command: &Command, options: &Options) -> anyhow::Result<()> {
         }
         Command::Shards { counts } => {
             ensure!(counts.iter().all(|count| SHARDS.contains(count)), "--counts: each must be 1 to 64");
+        }
+        Command::Cluster { nodes } => {
+            ensure!(NODES.contains(nodes), "--nodes: must be 2 to 16");
+            let sqlite = options.database == Database::Sqlite;
+            ensure!(!sqlite, "cluster: nodes share a database server; choose another --database");
         }
         Command::Singles { in_flight } => {
             ensure!(*in_flight >= 2, "--in-flight: must be at least 2, one producer and one consumer");
@@ -85,9 +92,11 @@ fn validate_against(command: &Command, names: &[String]) -> anyhow::Result<()> {
         | Command::OtherQueues
         | Command::Turn => None,
         Command::Delay { .. } => Some("delay measures Forebay only: the other queues cannot delay items"),
-        Command::Backlog { .. } | Command::Topics { .. } | Command::Shards { .. } | Command::Idle { .. } => {
-            Some("this command compares Forebay with itself")
-        }
+        Command::Backlog { .. }
+        | Command::Topics { .. }
+        | Command::Shards { .. }
+        | Command::Cluster { .. }
+        | Command::Idle { .. } => Some("this command compares Forebay with itself"),
         Command::Targets { .. } => Some("each target defines its own candidates"),
     };
     for name in names.iter().map(String::as_str) {

@@ -1,5 +1,5 @@
-//! Runs each scenario in a tiny form against the real program on embedded SQLite. The benchmark's own checks
-//! must pass, and it must write its reports. Speed does not matter here.
+//! Runs each scenario in a tiny form against the real program on embedded SQLite, but for nodes that share
+//! a server. The benchmark's own checks must pass, and it must write its reports. Speed does not matter here.
 
 use std::{collections::BTreeSet, fs, process::Command};
 
@@ -58,7 +58,9 @@ fn run_once(line: &str) -> Report {
 
 fn bench(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_forebay-bench"));
-    command.args(line.split(' ')).args(TINY).arg("--forebay").arg(forebay_testkit::program());
+    // The first two name the database.
+    let tiny = if line.contains("--database") { &TINY[2..] } else { &TINY[..] };
+    command.args(line.split(' ')).args(tiny).arg("--forebay").arg(forebay_testkit::program());
     command
 }
 
@@ -147,6 +149,15 @@ fn shards() {
     run("shards --counts 1,3").holds(&["1 shards", "3 shards"]);
 }
 
+/// Nodes share a server, so this one is not on SQLite.
+#[test]
+fn cluster() {
+    let report = run("cluster --nodes 2 --database mariadb");
+    let nodes =
+        ["topics at one each", "calls at any", "consumers at one"].map(|how| format!("2 nodes, {how}"));
+    report.holds(&[&nodes[0], &nodes[1], &nodes[2], "one node"]);
+}
+
 #[test]
 fn delay() {
     let report = run("delay --rate 200");
@@ -181,4 +192,6 @@ fn a_refusal_is_one_line() {
     assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
     let stderr = text(output.stderr);
     assert!(stderr.starts_with("forebay-bench: --against nats: ") && stderr.lines().count() == 1, "{stderr}");
+    let output = bench("cluster").output().unwrap();
+    assert!(text(output.stderr).contains("cluster: nodes share a database server"));
 }

@@ -14,6 +14,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("json_bodies", forebay_node::fuzzing::json_bodies),
     ("page_tokens", forebay_node::fuzzing::page_tokens),
     ("packed_columns", forebay_store::fuzzing::packed_columns),
+    ("peer_messages", forebay_peers::fuzzing::peer_messages),
     ("receipts", receipts::run),
 ];
 

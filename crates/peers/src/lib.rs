@@ -11,6 +11,8 @@ mod dial;
 mod explain;
 mod fetch;
 mod forward;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod history;
 mod keys;
 mod links;

@@ -1,31 +1,27 @@
-//! Forebay: a node of the real program on its own database, used through gRPC only.
+//! Forebay: nodes of the real program on a database of their own, used through gRPC only.
 
-use std::{
-    fmt::Write as _,
-    fs,
-    process::Command,
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::{fs, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail, ensure};
 use async_trait::async_trait;
 use forebay_proto::v1::{self, queue_service_client::QueueServiceClient};
-use forebay_servers::{Process, SupervisedChild};
+use forebay_servers::Process;
 use prost_types::Timestamp;
 use tempfile::TempDir;
 use tonic::transport::{Channel, Endpoint};
 
 use super::{
     BenchDelivery, Consumer, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
+    access::{Access, Turns},
+    nodes::{BenchNode, start_nodes},
     server::{StatementTime, start_server, statements_of},
 };
 use crate::{
-    database::{Database, execute, flush_pages, settings_of},
+    database::{Database, flush_pages, settings_of},
     wait::wait_for,
 };
 
-/// Connections that producers and consumers share, like the threads of a few client processes.
+/// Connections to a node that producers and consumers share, like the threads of a few client processes.
 const CONNECTIONS: usize = 4;
 const NAMESPACE: &str = "bench";
 /// Lines of the node's log that a failure reports.
@@ -36,64 +32,53 @@ const ANSWER_BYTES_MAX: usize = 24 << 20;
 /// The generated client.
 pub type Client = QueueServiceClient<Channel>;
 
-/// A running node and its database. The fields are dropped in this order, so the node ends first.
+/// Running nodes and their database. The fields are dropped in this order, so the nodes end first.
 pub struct Forebay {
-    /// The node.
-    node: SupervisedChild,
-    /// Connections that clients share.
-    channels: Vec<Channel>,
-    /// Chooses the connection of the next client.
-    next: AtomicUsize,
+    /// The nodes.
+    nodes: Vec<BenchNode>,
+    /// Clients of them.
+    clients: Arc<Clients>,
     /// The configuration it was started with.
     config: SystemConfig,
     /// The database server; `None` for SQLite.
     server: Option<Process>,
-    /// Holds the node's configuration, log and data; removed at the end.
+    /// Holds the nodes' configuration, logs and data; removed at the end.
     folder: TempDir,
 }
 
 impl Forebay {
-    /// Starts a database with empty shards, and the node.
+    /// Starts a database with empty shards, and the nodes.
     pub async fn start(config: &SystemConfig) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("forebay-bench-").tempdir()?;
-        let at = folder.path().join("node");
-        fs::create_dir(&at)?;
-        let (server, arguments) = match config.database {
-            Database::Sqlite => (None, embedded_arguments(config, &folder)),
-            Database::Server { kind, binlog } => {
-                let server = start_server(kind, binlog, config)?;
-                let config_file = folder.path().join("forebay.toml").display().to_string();
-                fs::write(&config_file, configuration(config, &server).await?)?;
-                migrate(config, &config_file)?;
-                (Some(server), vec!["serve".to_owned(), "--config".to_owned(), config_file])
-            }
+        let server = match config.database {
+            Database::Sqlite => None,
+            Database::Server { kind, binlog } => Some(start_server(kind, binlog, config)?),
         };
-        let node = SupervisedChild::spawn(Command::new(&config.forebay).args(&arguments), &at)?;
-        let mut log = String::new();
-        let ready = wait_for(Duration::from_secs(30), || {
-            log = fs::read_to_string(at.join("output.log")).unwrap_or_default();
-            log.lines().any(|line| line.starts_with("forebay ready")) || node.has_ended()
-        });
-        let ready = ready.await;
-        let line = log.lines().find(|line| line.starts_with("forebay ready"));
-        let Some(line) = line.filter(|_| ready) else { bail!("the node did not start; its log:\n{log}") };
-        let address = line.split_whitespace().find_map(|word| word.strip_prefix("grpc="));
-        let address = address.with_context(|| format!("the node printed no gRPC address: {line:?}"))?;
-        let endpoint = Endpoint::from_shared(format!("http://{address}"))?.tcp_nodelay(true);
-        let channels = (0..CONNECTIONS).map(|_| endpoint.connect_lazy()).collect();
-        Ok(Self { node, channels, next: AtomicUsize::new(0), config: config.clone(), server, folder })
+        let nodes = start_nodes(config, server.as_ref(), &folder).await?;
+        let mut channels = Vec::new();
+        for node in &nodes {
+            let endpoint = Endpoint::from_shared(format!("http://{}", node.grpc))?.tcp_nodelay(true);
+            channels.push((0..CONNECTIONS).map(|_| endpoint.connect_lazy()).collect());
+        }
+        let clients = Arc::new(Clients { channels, next: Turns::default(), access: config.access });
+        Ok(Self { nodes, clients, config: config.clone(), server, folder })
     }
 
-    /// Describes the node for the report of a failure: whether it runs, and the end of its log.
-    pub async fn describe_node(&self) -> String {
+    /// Describes the nodes for the report of a failure: whether each runs, and the end of its log.
+    pub async fn describe_nodes(&self) -> String {
         // A call fails a moment before the end of its node can be observed.
-        let ended = wait_for(Duration::from_millis(500), || self.node.has_ended()).await;
-        let log = fs::read(self.folder.path().join("node/output.log")).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
-        let lines: Vec<&str> = log.lines().collect();
-        let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
-        let state = if ended { "has ended" } else { "is still running" };
-        format!("the node {state}; the end of its log:\n{last}")
+        let has_ended = || self.nodes.iter().any(|node| node.process.has_ended());
+        wait_for(Duration::from_millis(500), has_ended).await;
+        let describe = |(number, node): (usize, &BenchNode)| {
+            let log =
+                fs::read(self.folder.path().join(format!("node{number}/output.log"))).unwrap_or_default();
+            let log = String::from_utf8_lossy(&log);
+            let lines: Vec<&str> = log.lines().collect();
+            let last = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+            let state = if node.process.has_ended() { "has ended" } else { "is still running" };
+            format!("node {number} {state}; the end of its log:\n{last}")
+        };
+        self.nodes.iter().enumerate().map(describe).collect::<Vec<_>>().join("\n")
     }
 
     /// The database's time by statement, if requested.
@@ -101,10 +86,28 @@ impl Forebay {
         statements_of(self.server.as_ref(), &self.config).await
     }
 
-    /// A client, for calls that other queues do not have.
+    /// A client of the first node, for calls that other queues do not have.
     pub fn client(&self) -> Client {
-        let channel = &self.channels[self.next.fetch_add(1, Ordering::Relaxed) % CONNECTIONS];
-        QueueServiceClient::new(channel.clone()).max_decoding_message_size(ANSWER_BYTES_MAX)
+        self.clients.of(0)
+    }
+}
+
+/// Clients of all nodes.
+struct Clients {
+    /// Connections that clients share, by node.
+    channels: Vec<Vec<Channel>>,
+    /// Chooses the connection of the next client.
+    next: Turns,
+    /// Which node is called.
+    access: Access,
+}
+
+impl Clients {
+    /// A client of a node.
+    fn of(&self, node: usize) -> Client {
+        let channels = &self.channels[node];
+        let channel = channels[self.next.next(channels.len())].clone();
+        QueueServiceClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX)
     }
 }
 
@@ -148,34 +151,6 @@ pub async fn ack(client: &mut Client, receipts: Vec<String>) -> anyhow::Result<(
     }
 }
 
-fn embedded_arguments(config: &SystemConfig, folder: &TempDir) -> Vec<String> {
-    let data = folder.path().join("data").display().to_string();
-    let shards = config.shards.to_string();
-    let flags =
-        ["dev", "--data-dir", &data, "--shards", &shards, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
-    flags.map(str::to_owned).to_vec()
-}
-
-async fn configuration(config: &SystemConfig, server: &Process) -> anyhow::Result<String> {
-    let mut text = "[node]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\nlog = \"warn\"\n".to_owned();
-    // The other systems' connections are not encrypted either.
-    writeln!(text, "mysql_tls = \"off\"")?;
-    writeln!(text, "allow_not_durable = {}", !config.server_flags.is_empty())?;
-    for id in 1..=config.shards {
-        let name = format!("forebay_{id:04}");
-        execute(&server.url(), &format!("CREATE DATABASE {name}")).await?;
-        write!(text, "\n[[shard]]\nid = {id}\nurl = \"{}/{name}\"\n", server.url())?;
-    }
-    Ok(text)
-}
-
-fn migrate(config: &SystemConfig, config_file: &str) -> anyhow::Result<()> {
-    let done = Command::new(&config.forebay).args(["migrate", "--config", config_file]).output();
-    let done = done.with_context(|| format!("cannot run {}", config.forebay.display()))?;
-    ensure!(done.status.success(), "forebay migrate failed: {}", String::from_utf8_lossy(&done.stderr));
-    Ok(())
-}
-
 #[async_trait]
 impl System for Forebay {
     fn durability(&self) -> Durability {
@@ -193,7 +168,8 @@ impl System for Forebay {
     fn processes(&self) -> Vec<ProcessRole> {
         let server = self.server.as_ref().and_then(Process::pid);
         let database = server.map(|pid| ProcessRole { role: "database", pid });
-        [ProcessRole { role: "node", pid: self.node.pid() }].into_iter().chain(database).collect()
+        let nodes = self.nodes.iter().map(|node| ProcessRole { role: "node", pid: node.process.pid() });
+        nodes.chain(database).collect()
     }
 
     async fn flush(&self) -> anyhow::Result<()> {
@@ -210,21 +186,26 @@ impl System for Forebay {
     }
 
     async fn producer(&self) -> anyhow::Result<Box<dyn Producer>> {
-        Ok(Box::new(ForebayProducer { client: self.client() }))
+        Ok(Box::new(ForebayProducer { clients: self.clients.clone(), turns: Turns::default() }))
     }
 
     async fn consumer(&self, topics: Vec<u32>) -> anyhow::Result<Box<dyn Consumer>> {
-        Ok(Box::new(ForebayConsumer { client: self.client(), topics, receipts: Vec::new() }))
+        let (clients, turns) = (self.clients.clone(), Turns::default());
+        Ok(Box::new(ForebayConsumer { clients, turns, topics, receipts: Vec::new() }))
     }
 }
 
 struct ForebayProducer {
-    client: Client,
+    clients: Arc<Clients>,
+    /// Calls of this one.
+    turns: Turns,
 }
 
 #[async_trait]
 impl Producer for ForebayProducer {
     async fn put(&mut self, topic: u32, items: Vec<Item>) -> anyhow::Result<()> {
+        let Clients { access, channels, .. } = &*self.clients;
+        let mut client = self.clients.of(access.of_producer(topic, channels.len(), &self.turns));
         let topic = topic_name(topic);
         let item = |item: Item| v1::EnqueueItem {
             topic: topic.clone(),
@@ -233,14 +214,23 @@ impl Producer for ForebayProducer {
             schedule: item.due.map(|due| v1::enqueue_item::Schedule::DeliverAfter(Timestamp::from(due))),
             ..Default::default()
         };
-        enqueue(&mut self.client, items.into_iter().map(item).collect()).await
+        enqueue(&mut client, items.into_iter().map(item).collect()).await
     }
 }
 
 struct ForebayConsumer {
-    client: Client,
+    clients: Arc<Clients>,
+    /// Calls of this one.
+    turns: Turns,
     topics: Vec<u32>,
     receipts: Vec<String>,
+}
+
+impl ForebayConsumer {
+    fn client(&self) -> Client {
+        let Clients { access, channels, .. } = &*self.clients;
+        self.clients.of(access.of_consumer(&self.topics, channels.len(), &self.turns))
+    }
 }
 
 #[async_trait]
@@ -258,7 +248,7 @@ impl Consumer for ForebayConsumer {
             wait: Some(prost_types::Duration::try_from(wait)?),
             ..Default::default()
         };
-        let items = self.client.dequeue(request).await?.into_inner().items;
+        let items = self.client().dequeue(request).await?.into_inner().items;
         let delivered = |item: v1::DequeuedItem| {
             self.receipts.push(item.receipt);
             Ok(BenchDelivery { topic: topic_number(&item.topic)?, payload: item.payload })
@@ -269,7 +259,7 @@ impl Consumer for ForebayConsumer {
     async fn ack(&mut self) -> anyhow::Result<()> {
         match std::mem::take(&mut self.receipts) {
             none if none.is_empty() => Ok(()),
-            receipts => ack(&mut self.client, receipts).await,
+            receipts => ack(&mut self.client(), receipts).await,
         }
     }
 }

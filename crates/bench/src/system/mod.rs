@@ -1,7 +1,9 @@
 //! A system that is measured: a queue that takes items from producers and delivers them to consumers.
 
+pub mod access;
 pub mod baseline;
 pub mod forebay;
+pub mod nodes;
 pub mod server;
 
 use std::{
@@ -12,6 +14,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use self::access::Access;
 use crate::database::Database;
 
 /// The configuration of a system.
@@ -35,6 +38,10 @@ pub struct SystemConfig {
     pub database: Database,
     /// The forebay program to measure.
     pub forebay: PathBuf,
+    /// How many nodes of it. Several need a database server.
+    pub nodes: u32,
+    /// Which of them clients call.
+    pub access: Access,
 }
 
 /// An item to enqueue.

@@ -14,9 +14,49 @@ const ADMITTED_BYTES: usize = 256;
 /// The topic for which polls wait, of each tenant.
 pub const WAITED_FOR: &str = "waited-for";
 
+/// The namespace, and the topic, of single enqueues.
+pub const PROBE: &str = "probe";
+
 /// A tenant of what waits.
 pub fn tenant(number: usize) -> Namespace {
     format!("tenant-{:02}", number % TENANTS).as_str().into()
+}
+
+/// A dequeue call that waits.
+fn poll(namespace: Namespace, topic: &str) -> DequeueCall {
+    DequeueCall {
+        namespace,
+        demands: vec![Demand { topic: topic.into(), max_items: 1 }],
+        wait: Duration::from_secs(3_600),
+        lease: None,
+        consumer: String::new(),
+        from: CallerFrom::default(),
+        max_bytes: 1 << 20,
+        fetch: None,
+    }
+}
+
+/// Starts a call for each of so many prefixes of the measured namespace, of which nothing is there.
+pub async fn park_prefixes(engine: &Engine, prefixes: usize) -> anyhow::Result<Vec<JoinHandle<()>>> {
+    let before = engine.status().await.context("the engine has stopped")?.polls;
+    let consumer = |number| {
+        let (engine, call) = (engine.clone(), poll(PROBE.into(), &format!("nothing-{number}*")));
+        tokio::spawn(async move { drop(engine.dequeue(call).await) })
+    };
+    let consumers: Vec<_> = (0..prefixes).map(consumer).collect();
+    while engine.status().await.context("the engine has stopped")?.polls < before + prefixes {
+        sleep(Duration::from_millis(1)).await;
+    }
+    Ok(consumers)
+}
+
+/// Leases items of all topics that begin alike: the first call has them put in order.
+pub async fn take(engine: &Engine, namespace: &str, prefix: &str) -> anyhow::Result<()> {
+    let demands = vec![Demand { topic: format!("{prefix}*").into(), max_items: 1_000 }];
+    let call = DequeueCall { demands, wait: Duration::from_secs(5), ..poll(namespace.into(), "") };
+    let items = engine.dequeue(call).await.map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
+    anyhow::ensure!(!items.is_empty(), "nothing is ready in {prefix}*");
+    Ok(())
 }
 
 /// Starts consumers that wait for items, and wait again when they have one.
@@ -24,16 +64,7 @@ pub async fn park(engine: &Engine, polls: usize) -> anyhow::Result<Vec<JoinHandl
     let consumer = |number| {
         let (engine, namespace) = (engine.clone(), tenant(number));
         tokio::spawn(async move {
-            let call = DequeueCall {
-                namespace: namespace.clone(),
-                demands: vec![Demand { topic: WAITED_FOR.into(), max_items: 1 }],
-                wait: Duration::from_secs(3_600),
-                lease: None,
-                consumer: String::new(),
-                from: CallerFrom::default(),
-                max_bytes: 1 << 20,
-                fetch: None,
-            };
+            let call = poll(namespace.clone(), WAITED_FOR);
             while let Ok(items) = engine.dequeue(call.clone()).await
                 && !items.is_empty()
             {

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     clock::CpuClock,
-    load::{WAITED_FOR, enqueue, park, queue, tenant},
+    load::{PROBE, WAITED_FOR, enqueue, park, park_prefixes, queue, take, tenant},
     store::NullShard,
 };
 
@@ -46,11 +46,26 @@ pub struct Setup {
     pub all_slow: bool,
     /// Open leases over all shards.
     pub leases: u64,
+    /// Prefixes that are polled beside the single enqueues, and as many that cover topics, at most
+    /// [`PREFIXES_MAX`].
+    pub prefixes: usize,
 }
+
+/// Prefixes that cover topics of a shard.
+const PREFIXES_MAX: usize = 10;
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { shards: 4, topics: 10, polls: 0, handed_off: false, queued: 0, all_slow: false, leases: 0 }
+        Self {
+            shards: 4,
+            topics: 10,
+            polls: 0,
+            handed_off: false,
+            queued: 0,
+            all_slow: false,
+            leases: 0,
+            prefixes: 0,
+        }
     }
 }
 
@@ -101,13 +116,13 @@ async fn run(setup: Setup) -> anyhow::Result<PointMeasurements> {
     let start = turns.step();
 
     let polls = turns.during(|engine| async move { park(&engine, setup.polls).await }).await?;
+    let prefixes = turns.during(|engine| async move { park_prefixes(&engine, setup.prefixes).await }).await?;
     let last = (!setup.all_slow).then_some(ShardId(setup.shards));
     let queued = turns.during(|engine| async move { queue(&engine, setup.queued, last).await }).await?;
     let fill = turns.step();
 
     let count = if setup.all_slow { 0 } else { ENQUEUES };
-    let (namespace, topic) =
-        if setup.handed_off { (tenant(0), WAITED_FOR) } else { ("probe".into(), "probe") };
+    let (namespace, topic) = if setup.handed_off { (tenant(0), WAITED_FOR) } else { (PROBE.into(), PROBE) };
     let before = turns.look().await?.turns.busy();
     for _ in 0..count {
         enqueue(&turns.engine, namespace.clone(), topic).await?;
@@ -115,7 +130,7 @@ async fn run(setup: Setup) -> anyhow::Result<PointMeasurements> {
     let per_enqueue = (turns.look().await?.turns.busy() - before).checked_div(count).unwrap_or_default();
     let enqueued = turns.step();
 
-    list(&mut turns).await?;
+    list(&mut turns, setup.prefixes).await?;
     let listed = turns.step();
     lose(&mut turns, &shards).await.context("lose")?;
     let lost = turns.step();
@@ -123,7 +138,7 @@ async fn run(setup: Setup) -> anyhow::Result<PointMeasurements> {
     let stopping = tokio::spawn(async move { stopping.stop().await });
     while turns.look().await.is_ok() {}
     stopping.await?;
-    for waiting in polls.into_iter().chain(queued) {
+    for waiting in polls.into_iter().chain(prefixes).chain(queued) {
         waiting.await?;
     }
     Ok(PointMeasurements { per_enqueue, longest: [start, fill, enqueued, listed, lost, turns.step()] })
@@ -143,8 +158,9 @@ fn shard(setup: Setup, number: u32) -> NullShard {
     }
 }
 
-/// Lists active topics. The first pages may have to wait until every head is known.
-async fn list(turns: &mut Turns) -> anyhow::Result<()> {
+/// Lists active topics, and takes items of topics that begin alike. The first pages may have to wait until
+/// every head is known.
+async fn list(turns: &mut Turns, prefixes: usize) -> anyhow::Result<()> {
     for _ in 0..5 {
         let call = ActiveTopicsCall {
             namespace: NullShard::NAMESPACE.into(),
@@ -155,6 +171,10 @@ async fn list(turns: &mut Turns) -> anyhow::Result<()> {
         };
         let page = |engine: Engine| async move { Ok(engine.active_topics(call).await) };
         let _ = turns.during(page).await?;
+    }
+    for bytes in 0..prefixes.min(PREFIXES_MAX) {
+        let prefix = &"topic-001-"[..bytes];
+        turns.during(|engine| async move { take(&engine, NullShard::NAMESPACE, prefix).await }).await?;
     }
     Ok(())
 }

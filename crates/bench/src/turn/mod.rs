@@ -41,6 +41,7 @@ fn axes() -> Vec<Axis> {
         [16, 100, 10_000, 40_000].map(|polls| (polls, Setup { polls, handed_off: true, ..base }));
     let queued = [0, 1_000, 50_000].map(|queued| (queued, Setup { queued, ..base }));
     let leases = [0, 1_000, 100_000, 1_000_000].map(|leases| (leases as usize, Setup { leases, ..base }));
+    let prefixes = [0, 1, 64].map(|prefixes| (prefixes, Setup { prefixes, topics: 100_000, ..base }));
     let one_shard = Setup { shards: 1, topics: 1_000_000, leases: 1_000_000, ..base };
     let two_slow = Setup { shards: 2, queued: 100_000, all_slow: true, ..base };
     let large = Setup { shards: 64, topics: 1_000_000, polls: 10_000, leases: 1_000_000, ..base };
@@ -51,6 +52,7 @@ fn axes() -> Vec<Axis> {
         ("polls of the item's topic", named(handed_off.into())),
         ("queued enqueues", named(queued.into())),
         ("open leases", named(leases.into())),
+        ("prefixes, 100,000 topics", named(prefixes.into())),
         ("one shard of 1M topics and 1M leases", vec![(String::new(), one_shard)]),
         ("two slow shards, 100,000 queued enqueues", vec![(String::new(), two_slow)]),
         ("64 shards, 1M topics, 10,000 polls, 1M leases", vec![(String::new(), large)]),

@@ -25,7 +25,8 @@ pub struct Standing {
     pub handed_over: bool,
     /// Why no more items can be leased.
     pub lease_refusal: Option<String>,
-    /// Dequeue calls that wait for the topic at this node.
+    /// Dequeue calls that wait for the topic at this node. Another node whose calls wait for items of this
+    /// one counts as one.
     pub waiting: u64,
     /// The lease that ends next: its consumer, which may be empty, and when it ends.
     pub next_lease: Option<(String, Timestamp)>,

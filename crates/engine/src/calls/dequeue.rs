@@ -44,7 +44,7 @@ pub(crate) fn serve(
     core.polls.insert(id, poll);
     // A poll that waits already comes first, also for items that this turn of the event loop has just made
     // ready.
-    let in_line = waits && names.iter().any(|name| core.topics.waiting_count(name) > 0);
+    let in_line = waits && names.iter().any(|name| core.waiting_count(name) > 0);
     if !in_line && find_items(core, id, at) {
         return;
     }

@@ -18,7 +18,7 @@ const LEASES_MAX: usize = 1_000;
 pub(crate) fn serve(core: &mut Core, name: &TopicName, reply: Reply<Vec<(Standing, Option<TopicId>)>>) {
     let (at, now) = (core.time.monotonic(), core.time.now());
     let core = &*core;
-    let waiting = core.waiting_count(name) as u64;
+    let waiting = core.asking_count(name) as u64;
     let leases_max = LEASES_MAX / core.slots.entries().count().max(1);
     let standing = |(index, slot): (ShardIndex, &Slot)| {
         let shard = slot.owned()?;

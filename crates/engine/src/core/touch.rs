@@ -37,6 +37,13 @@ impl Core {
         Followers { topics, active, prefixes, watchers }.touch(name);
     }
 
+    /// How many polls wait for a topic, by its name or by a prefix. Another node whose polls wait for items
+    /// of this one counts as one.
+    pub fn asking_count(&self, name: &TopicName) -> usize {
+        let by_prefix = self.prefixes.covering(name).map(|prefix| self.watchers.wanting(prefix));
+        self.waiting_count(name) + self.watchers.wanting(name) + by_prefix.sum::<usize>()
+    }
+
     /// How many polls wait for a topic, by its name or by a prefix.
     pub fn waiting_count(&self, name: &TopicName) -> usize {
         let by_prefix = self.prefixes.covering(name).map(|prefix| self.topics.waiting_count(prefix));

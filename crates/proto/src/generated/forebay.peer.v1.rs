@@ -952,7 +952,7 @@ pub struct Standing {
     /// Why no more items can be leased.
     #[prost(string, optional, tag = "10")]
     pub lease_refusal: ::core::option::Option<::prost::alloc::string::String>,
-    /// Dequeue calls that wait for the topic at the node.
+    /// Dequeue calls that wait for the topic at the node; another node whose calls wait for its items counts as one.
     #[prost(uint64, tag = "11")]
     pub waiting: u64,
     /// When the next lease ends.

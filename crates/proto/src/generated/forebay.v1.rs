@@ -971,7 +971,8 @@ pub struct Consumer {
     /// The name.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Topics that it has leases of or has asked for, since the node knows it. The first 5 of each node.
+    /// Topics that it has leases of or has asked for, since the node knows it; a prefix with a `*` behind it. The first 5
+    /// of each node.
     #[prost(string, repeated, tag = "2")]
     pub topics: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// There are more topics.

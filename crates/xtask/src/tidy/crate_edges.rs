@@ -101,7 +101,7 @@ const ROWS: &[(&str, &[&str])] = &[
     // Not in the binary.
     ("forebay-codegen", &[]),
     ("forebay-model", &["forebay-types", "forebay-store", "forebay-cluster", "forebay-engine"]),
-    ("forebay-fuzz", &["forebay-types", "forebay-store", "forebay-node"]),
+    ("forebay-fuzz", &["forebay-types", "forebay-store", "forebay-peers", "forebay-node"]),
     ("forebay-servers", &[]),
     (
         "forebay-testkit",

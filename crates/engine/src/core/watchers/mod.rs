@@ -126,6 +126,11 @@ impl Watchers {
         }
     }
 
+    /// How many nodes have polls that wait for a topic, or a prefix.
+    pub fn wanting(&self, name: &TopicName) -> usize {
+        self.topics.get(name).map_or(0, WatchedTopic::wanting)
+    }
+
     /// Some node follows a topic, or a prefix.
     pub fn follows(&self, name: &TopicName) -> bool {
         self.topics.contains_key(name)

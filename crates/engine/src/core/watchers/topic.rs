@@ -70,6 +70,12 @@ impl WatchedTopic {
         self.subscribers.is_empty()
     }
 
+    /// How many nodes want items, or are offered some.
+    pub fn wanting(&self) -> usize {
+        let wants = |it: &&Subscriber| it.wanted > 0 || it.offered.is_some();
+        self.subscribers.values().filter(wants).count()
+    }
+
     /// A node has answered its offer.
     pub fn answered(&mut self, number: u64) {
         if let Some(subscriber) = self.subscribers.get_mut(&number) {
@@ -207,8 +213,10 @@ mod tests {
     #[test]
     fn an_offer_lapses_and_with_it_what_the_node_wanted() {
         let mut topic = followed(&[1, 0]);
+        assert_eq!(topic.wanting(), 1);
         assert_eq!(topic.look(ready(1, 0, 0), at(0))[&1], 1);
         assert!(topic.wants(2, 1));
+        assert_eq!(topic.wanting(), 2, "one has an offer, the other one wants something");
         assert!(topic.look(ready(1, 0, 0), at(99)).is_empty(), "it is offered to the first still");
         assert_eq!(topic.next_look(), Some(at(100)));
         assert_eq!(topic.look(ready(1, 0, 0), at(100)), BTreeMap::from([(2, 1)]));

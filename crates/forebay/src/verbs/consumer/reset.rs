@@ -2,7 +2,7 @@
 
 use clap::Args;
 use forebay_client::v1::{ListConsumersResponse, OperationKind, StartOperationRequest};
-use forebay_types::filter::quoted;
+use forebay_types::{filter::quoted, is_prefix};
 
 use super::{
     known::known,
@@ -77,7 +77,11 @@ fn topics(found: &ListConsumersResponse, name: &str) -> Result<Option<Vec<String
         Some(consumer) if consumer.topics_cut => None,
         // Also of one that is found: not all leases may have been looked at.
         _ if found.consumers_cut => None,
-        Some(consumer) if consumer.leased_count > 0 => Some(consumer.topics.clone()),
+        Some(consumer) if consumer.leased_count > 0 => {
+            // A prefix that it asked for is no topic.
+            let topics = consumer.topics.iter().filter(|topic| !is_prefix(topic));
+            Some(topics.cloned().collect())
+        }
         _ => Some(Vec::new()),
     })
 }
@@ -89,7 +93,7 @@ mod tests {
     use super::*;
 
     fn consumer(name: &str, leased_count: u64, topics_cut: bool) -> Consumer {
-        let topics = vec!["mail".to_owned(), "sms".to_owned()];
+        let topics = vec!["mail".to_owned(), "calls/*".to_owned(), "sms".to_owned()];
         Consumer { name: name.to_owned(), topics, topics_cut, leased_count, ..Default::default() }
     }
 

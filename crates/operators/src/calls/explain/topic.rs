@@ -111,8 +111,8 @@ pub(crate) fn no_consumer(at: &NodeStanding) -> Option<FoundBlocker> {
         return None;
     }
     let sentence = format!(
-        "{} {} ready at {}, and nobody takes from it: no dequeue call waits for the topic there, and none of \
-         its items is leased.",
+        "{} {} ready at {}, and nobody takes from it: no dequeue call waits for the topic there, or at a \
+         node that gets items from it, and none of its items is leased.",
         items(ready),
         are(ready),
         node(&at.node)

@@ -2,6 +2,7 @@
 
 use forebay_access::Scope;
 use forebay_proto::v1::{Consumer, ListConsumersRequest, ListConsumersResponse};
+use forebay_types::is_prefix;
 use maud::{Markup, html};
 
 use super::{
@@ -154,7 +155,8 @@ fn topics(consumer: &Consumer) -> Markup {
     html! {
         @for (place, topic) in consumer.topics.iter().enumerate() {
             @if place > 0 { ", " }
-            (links::topic(&consumer.namespace, topic))
+            // A prefix is no topic, and has no page.
+            @if is_prefix(topic) { bdi { (topic) } } @else { (links::topic(&consumer.namespace, topic)) }
         }
         @if consumer.topics_cut { " and more" }
     }
@@ -162,7 +164,8 @@ fn topics(consumer: &Consumer) -> Markup {
 
 /// Whether there are leases that whoever asks may end.
 fn may_end(asked: &PageRequest, consumer: &Consumer) -> bool {
-    consumer.leased_count > 0 && !consumer.topics.is_empty() && asked.may(Scope::Operate, &consumer.namespace)
+    let has_topics = consumer.topics.iter().any(|topic| !is_prefix(topic));
+    consumer.leased_count > 0 && has_topics && asked.may(Scope::Operate, &consumer.namespace)
 }
 
 /// A form that ends the leases of one topic.
@@ -172,7 +175,9 @@ fn end_leases(asked: &PageRequest, consumer: &Consumer) -> Markup {
         label {
             "Topic "
             select name="name" {
-                @for topic in &consumer.topics { option value=(topic) { (topic) } }
+                @for topic in consumer.topics.iter().filter(|topic| !is_prefix(topic)) {
+                    option value=(topic) { (topic) }
+                }
             }
         }
         label { "Why " input name="reason" maxlength="1000"; }
