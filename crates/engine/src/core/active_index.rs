@@ -90,7 +90,8 @@ impl ActiveIndexes {
     /// The topic's head may have changed.
     pub fn mark_stale(&mut self, name: &TopicName) {
         if let Some(index) = self.by_namespace.get_mut(&name.namespace) {
-            index.visits.mark(name.topic.clone());
+            // A namespace has one order, so this is bounded by its topics.
+            index.visits.mark(name.topic.clone(), usize::MAX);
         }
     }
 

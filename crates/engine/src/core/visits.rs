@@ -4,9 +4,6 @@ use std::{collections::BTreeSet, ops::Bound};
 
 use forebay_types::Topic;
 
-/// Topics that changed, and are remembered by name. If more did, all topics are looked at again.
-const STALE_MAX: usize = 8_192;
-
 /// Topics that have to be looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Visits {
@@ -27,9 +24,9 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
-    /// A topic's head may have changed.
-    pub fn mark(&mut self, topic: Topic) {
-        if self.stale.len() >= STALE_MAX {
+    /// A topic's head may have changed. If there are `most` such topics already, all are looked at again.
+    pub fn mark(&mut self, topic: Topic, most: usize) {
+        if self.stale.len() >= most {
             return self.begin_anew();
         }
         self.marked += usize::from(self.stale.insert(topic));
@@ -124,10 +121,10 @@ mod tests {
     fn if_too_many_topics_change_all_are_looked_at_again() {
         let mut visits = Visits::default();
         visits.take_in(vec!["a".into(), "b".into()], false);
-        for id in 0..=STALE_MAX {
-            visits.mark(format!("{id}").into());
+        for id in 0..9 {
+            visits.mark(format!("{id}").into(), 5);
         }
-        assert_eq!(visits.take_stale(usize::MAX).len(), STALE_MAX, "memory has a bound");
+        assert_eq!(visits.take_stale(usize::MAX).len(), 5, "memory has a bound");
         visits.take_in(vec!["c".into()], true);
         assert_eq!(visits.next_to_take_in(), Some(None), "what came before b may have changed since");
         visits.take_in(vec!["a".into()], true);

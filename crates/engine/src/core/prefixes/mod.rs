@@ -26,6 +26,8 @@ const PREFIXES_MAX: usize = 1_000;
 const TOPICS_MAX: usize = 1 << 19;
 /// The part of them that one namespace may have is one in this many.
 const TENANT_PART: usize = 4;
+/// Topics of a prefix that have changed, and are remembered by name.
+const STALE_MAX: usize = 8_192;
 /// A prefix for which nobody has asked for so long is forgotten.
 const UNUSED_AFTER: Duration = Duration::from_secs(60);
 
@@ -103,7 +105,7 @@ impl Prefixes {
         let of_namespace = of_namespaces.get(&name.namespace);
         for prefix in of_namespace.into_iter().flat_map(|of| &of.names).filter(|prefix| prefix.covers(name)) {
             if let Some(order) = orders.get_mut(prefix) {
-                order.visits.mark(name.topic.clone());
+                order.visits.mark(name.topic.clone(), STALE_MAX);
                 stale.insert(prefix.clone());
             }
         }
