@@ -6,7 +6,7 @@ use forebay_proto::v1::{
     DeliveryPolicy, DequeueRequest, DequeueResponse, EnqueueItem, TopicDemand, topic_demand::Selector,
 };
 use tokio::time::Instant;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Request, Response, Status};
 
 use super::{LEASE, NAMESPACE, RefusalDetails, Wire, asked, demand, item, micros, seconds, span};
 
@@ -40,9 +40,12 @@ async fn each_wrong_value_is_named() {
         refused(request).await.invalid("lease_duration");
     }
     refused(DequeueRequest { max_bytes: (15 << 20) + 1, ..asked("t", 1) }).await.invalid("max_bytes");
-    let selector = Some(Selector::TopicPrefix("t".into()));
-    let refused = refused(demands(vec![TopicDemand { selector, max_items: 1 }])).await;
-    refused.is(Code::Unimplemented, "UNIMPLEMENTED", Some("demands[0].topic_prefix"));
+    let named = |selector| TopicDemand { selector: Some(selector), max_items: 1 };
+    let prefix = |prefix: &str| named(Selector::TopicPrefix(prefix.to_owned()));
+    refused(demands(vec![prefix("a b")])).await.invalid("demands[0].topic_prefix");
+    let covered = vec![named(Selector::Topic("tall".into())), prefix("t")];
+    refused(demands(covered)).await.invalid("demands[0].topic");
+    refused(demands((0..17).map(|number| prefix(&format!("{number}/"))).collect())).await.invalid("demands");
 }
 
 #[tokio::test]

@@ -116,7 +116,7 @@ async fn a_refused_call_has_a_status_and_says_when_to_come_back() {
     assert!(full.header("retry-after").parse::<u64>().unwrap() >= 1, "{full:?}");
 
     let prefix = json!({"namespace": NAMESPACE, "demands": [{"topicPrefix": "t", "maxItems": 1}]});
-    wire.json("Dequeue", prefix).await.failure(501, "unimplemented");
+    wire.json("Dequeue", prefix).await.failure(429, "resource_exhausted");
 }
 
 #[tokio::test]
