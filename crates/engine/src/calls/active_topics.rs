@@ -205,16 +205,10 @@ fn refresh(core: &mut Core, namespace: &Namespace, work: &mut Work) -> bool {
     let mut index = core.active.take(namespace);
     // Topics are looked at as fast as they change: else a busy namespace would never have its answer.
     let most = work.heads + index.visits.take_marked();
-    if let Some(after) = index.visits.next_to_take_in() {
-        let topics = core.topics.of_namespace(namespace, after).take(most);
-        let topics: Vec<Topic> = topics.map(|name| name.topic.clone()).collect();
-        let all = topics.len() < most;
-        index.visits.take_in(topics, all);
-    }
-    let mut topics = index.visits.take_stale(most);
-    if !index.visits.has_stale() {
-        topics.extend(index.visits.next_unread(UNREAD_PER_TURN));
-    }
+    let slice = |after: Option<&Topic>| {
+        core.topics.of_namespace(namespace, after).take(most).map(|name| name.topic.clone()).collect()
+    };
+    let topics = index.visits.next(most, UNREAD_PER_TURN, slice);
     work.heads = work.heads.saturating_sub(topics.len());
     for topic in topics {
         look_at(core, &mut index, namespace, topic);

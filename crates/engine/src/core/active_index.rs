@@ -90,8 +90,7 @@ impl ActiveIndexes {
     /// The topic's head may have changed.
     pub fn mark_stale(&mut self, name: &TopicName) {
         if let Some(index) = self.by_namespace.get_mut(&name.namespace) {
-            // A namespace has one order, so this is bounded by its topics.
-            index.visits.mark(name.topic.clone(), usize::MAX);
+            index.visits.mark(name.topic.clone());
         }
     }
 

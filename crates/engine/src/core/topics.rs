@@ -137,27 +137,27 @@ impl TopicDirectory {
         namespace: &Namespace,
         after: Option<&Topic>,
     ) -> impl Iterator<Item = &TopicName> {
-        let name = |topic| TopicName { namespace: namespace.clone(), topic };
-        let from = match after {
-            Some(topic) => Bound::Excluded(name(topic.clone())),
-            None => Bound::Included(name("".into())),
-        };
-        self.names.range((from, Bound::Unbounded)).take_while(move |name| name.namespace == *namespace)
+        self.starting_with(namespace, "", after)
     }
 
     /// The topics that a prefix covers by name, behind one of them.
-    pub fn of_prefix<'a>(
-        &'a self,
-        prefix: &'a TopicName,
+    pub fn of_prefix(&self, prefix: &TopicName, after: Option<&Topic>) -> impl Iterator<Item = &TopicName> {
+        self.starting_with(&prefix.namespace, prefix.prefix().unwrap_or_default(), after)
+    }
+
+    fn starting_with(
+        &self,
+        namespace: &Namespace,
+        begin: &str,
         after: Option<&Topic>,
-    ) -> impl Iterator<Item = &'a Topic> + use<'a> {
-        let name = |topic| TopicName { namespace: prefix.namespace.clone(), topic };
+    ) -> impl Iterator<Item = &TopicName> {
+        let name = |topic| TopicName { namespace: namespace.clone(), topic };
         let from = match after {
             Some(topic) => Bound::Excluded(name(topic.clone())),
-            None => Bound::Included(name(prefix.prefix().unwrap_or_default().into())),
+            None => Bound::Included(name(begin.into())),
         };
-        let topics = self.names.range((from, Bound::Unbounded)).take_while(|name| prefix.covers(name));
-        topics.map(|name| &name.topic)
+        self.behind(from)
+            .take_while(move |name| name.namespace == *namespace && name.topic.starts_with(begin))
     }
 
     /// A poll waits for the topic.

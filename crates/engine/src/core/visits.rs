@@ -21,12 +21,22 @@ pub(crate) struct Visits {
     again: bool,
     /// Topics that were marked since [`Visits::take_marked`].
     marked: usize,
+    /// Topics of each kind that are remembered. `None`: a namespace has one order, so its topics are the
+    /// bound.
+    most: Option<usize>,
+    /// Topics whose head has to be read were not remembered.
+    is_cut: bool,
 }
 
 impl Visits {
-    /// A topic's head may have changed. If there are `most` such topics already, all are looked at again.
-    pub fn mark(&mut self, topic: Topic, most: usize) {
-        if self.stale.len() >= most {
+    /// Remembers up to `most` topics of each kind by name.
+    pub fn bounded(most: usize) -> Self {
+        Self { most: Some(most), ..Self::default() }
+    }
+
+    /// A topic's head may have changed. If there are too many such topics, all are looked at again.
+    pub fn mark(&mut self, topic: Topic) {
+        if self.most.is_some_and(|most| self.stale.len() >= most) {
             return self.begin_anew();
         }
         self.marked += usize::from(self.stale.insert(topic));
@@ -54,7 +64,7 @@ impl Visits {
     }
 
     /// Takes up to so many topics whose head may have changed.
-    pub fn take_stale(&mut self, most: usize) -> Vec<Topic> {
+    fn take_stale(&mut self, most: usize) -> Vec<Topic> {
         std::iter::from_fn(|| self.stale.pop_first()).take(most).collect()
     }
 
@@ -64,7 +74,7 @@ impl Visits {
     }
 
     /// The next topics whose head was not read when they were looked at, in turn.
-    pub fn next_unread(&mut self, most: usize) -> Vec<Topic> {
+    fn next_unread(&mut self, most: usize) -> Vec<Topic> {
         let from = self.looked_at.take().map_or(Bound::Unbounded, Bound::Excluded);
         let mut next: Vec<Topic> = self.unread.range((from, Bound::Unbounded)).take(most).cloned().collect();
         if next.is_empty() {
@@ -74,14 +84,42 @@ impl Visits {
         next
     }
 
-    /// The head of a topic has to be read first.
+    /// The head of a topic has to be read first. If there are too many such topics, all are looked at again
+    /// once half of them are read.
     pub fn set_unread(&mut self, topic: Topic) {
-        self.unread.insert(topic);
+        match self.most {
+            Some(most) if self.unread.len() >= most && !self.unread.contains(&topic) => self.is_cut = true,
+            _ => drop(self.unread.insert(topic)),
+        }
     }
 
     /// The head of a topic is known.
     pub fn is_known(&mut self, topic: &Topic) {
         self.unread.remove(topic);
+        if self.is_cut && self.most.is_none_or(|most| self.unread.len() <= most / 2) {
+            self.is_cut = false;
+            self.begin_anew();
+        }
+    }
+
+    /// The next topics to look at: up to `most` that may have changed, and behind them up to `unread` whose
+    /// heads were not read. `behind`: as many topics by name, behind one of them.
+    pub fn next(
+        &mut self,
+        most: usize,
+        unread: usize,
+        behind: impl FnOnce(Option<&Topic>) -> Vec<Topic>,
+    ) -> Vec<Topic> {
+        if let Some(after) = self.next_to_take_in() {
+            let topics = behind(after);
+            let all = topics.len() < most;
+            self.take_in(topics, all);
+        }
+        let mut next = self.take_stale(most);
+        if !self.has_stale() {
+            next.extend(self.next_unread(unread));
+        }
+        next
     }
 
     /// Every topic was looked at since its last change, and its head is known.
@@ -119,10 +157,10 @@ mod tests {
 
     #[test]
     fn if_too_many_topics_change_all_are_looked_at_again() {
-        let mut visits = Visits::default();
+        let mut visits = Visits::bounded(5);
         visits.take_in(vec!["a".into(), "b".into()], false);
         for id in 0..9 {
-            visits.mark(format!("{id}").into(), 5);
+            visits.mark(format!("{id}").into());
         }
         assert_eq!(visits.take_stale(usize::MAX).len(), 5, "memory has a bound");
         visits.take_in(vec!["c".into()], true);
@@ -133,6 +171,21 @@ mod tests {
         assert_eq!(visits.next_to_take_in(), Some(None));
         visits.take_in(vec![], true);
         assert_eq!(visits.next_to_take_in(), None, "once is enough");
+    }
+
+    #[test]
+    fn unread_topics_without_room_are_looked_at_again_once_there_is_some() {
+        let mut visits = Visits { is_whole: true, ..Visits::bounded(4) };
+        let topics: Vec<Topic> = (0..6).map(|id| format!("{id}").into()).collect();
+        topics.iter().for_each(|topic| visits.set_unread(topic.clone()));
+        assert_eq!(visits.next_unread(9), topics[..4], "memory has a bound");
+        visits.is_known(&topics[0]);
+        assert!(!visits.has_stale() && !visits.is_current());
+        visits.is_known(&topics[1]);
+        assert_eq!(visits.next_to_take_in(), Some(None));
+        visits.take_in(vec![], true);
+        visits.is_known(&topics[2]);
+        assert_eq!(visits.next_to_take_in(), None, "none was left out since");
     }
 
     #[test]

@@ -50,12 +50,13 @@ pub(super) struct PickedItems {
 
 impl PickedItems {
     /// No more nodes can be asked for the poll now.
-    pub fn has_all_fetches(&self) -> bool {
+    fn has_all_fetches(&self) -> bool {
         self.fetches.len() >= FETCHES_PER_POLL
     }
 }
 
-/// A topic of a poll, or a prefix.
+/// A topic of a poll, or a prefix, and what is still wanted of it.
+#[derive(Clone, Copy)]
 pub(super) struct AskedTopic<'a> {
     /// The position of its demand.
     pub number: usize,
@@ -75,36 +76,29 @@ pub(super) struct AskedTopic<'a> {
 /// fetched, once a topic: behind it nothing is taken but what is equal to the item before which it ends.
 pub(super) fn pick_topic(
     core: &mut Core,
-    asked: &AskedTopic<'_>,
+    mut asked: AskedTopic<'_>,
     mut best: Option<BestSource>,
     moment: Moment,
     picked: &mut PickedItems,
 ) {
-    let AskedTopic { number, name, max_items: mut wanted, call, .. } = *asked;
+    let AskedTopic { number, name, call, .. } = asked;
     let Core { slots, topics, ids, remote, .. } = core;
     let parts = topics.parts(name);
     let mut heads: BinaryHeap<Reverse<Head>> =
         parts.into_iter().filter_map(|part| head(slots, part, moment)).map(Reverse).collect();
     // Of each shard, how many items may be leased before that is to be asked again.
     let mut rooms: FxHashMap<ShardIndex, usize> = FxHashMap::default();
-    let mut bound = asked.before;
-    while wanted > 0 {
+    while asked.max_items > 0 {
         let next = heads.pop().map(|Reverse(head)| head);
         let position = next.map(|head| HeadPosition { priority: head.priority, rank: head.rank });
         if let Some(source) = best.take_if(|best| best.comes_before(position)) {
             let before = source.before(position);
-            let fetch = plan_fetch(remote, asked, source, before, wanted, picked);
-            wanted -= fetch.as_ref().map_or(0, |fetch| fetch.max_items);
-            bound = bound.or(fetch.as_ref().and(before));
-            // Nothing may go before items that have to wait for the poll's next turn.
-            let waits = picked.full || fetch.is_none() && picked.has_all_fetches();
-            picked.fetches.extend(fetch);
-            if waits {
+            if add_fetch(remote, &mut asked, source, before, picked) {
                 return;
             }
         }
-        let Some(Head { part, bytes, .. }) = next.filter(|_| wanted > 0) else { return };
-        if bound.is_some_and(|bound| position >= Some(bound)) && !on(Bug::FetchBoundIgnored) {
+        let Some(Head { part, bytes, .. }) = next.filter(|_| asked.max_items > 0) else { return };
+        if asked.before.is_some_and(|bound| position >= Some(bound)) && !on(Bug::FetchBoundIgnored) {
             return;
         }
         let Some(holding) = slots.merged_mut(part.shard) else { continue };
@@ -131,24 +125,41 @@ pub(super) fn pick_topic(
         picked.items.entry(part.shard).or_default().push(reserved);
         picked.count += 1;
         picked.bytes += bytes;
-        wanted -= 1;
+        asked.max_items -= 1;
         match head(slots, part, moment) {
             Some(head) => heads.push(Reverse(head)),
             // The next item in this shard is not known: nothing behind it may go first.
-            None if prefetch::fetch_next(slots, ids, part, wanted) => return,
+            None if prefetch::fetch_next(slots, ids, part, asked.max_items) => return,
             None => {}
         }
     }
 }
 
+/// Adds a fetch of the best items of another node, if there is a place for one: so much less is asked for,
+/// and nothing beyond its bound. Returns whether nothing else may be taken, since it would go before items
+/// that have to wait for the poll's next turn.
+pub(super) fn add_fetch(
+    remote: &mut RemoteTopics,
+    asked: &mut AskedTopic<'_>,
+    source: BestSource,
+    before: Option<HeadPosition>,
+    picked: &mut PickedItems,
+) -> bool {
+    let fetch = plan_fetch(remote, asked, source, before, picked);
+    asked.max_items -= fetch.as_ref().map_or(0, |fetch| fetch.max_items);
+    asked.before = asked.before.or(fetch.as_ref().and(before));
+    let waits = picked.full || fetch.is_none() && picked.has_all_fetches();
+    picked.fetches.extend(fetch);
+    waits
+}
+
 /// A fetch of the best items of another node. `None`: there is no place for one. How many bytes it brings is
 /// not known, so what may be the whole of the answer has no other share.
-pub(super) fn plan_fetch(
+fn plan_fetch(
     remote: &mut RemoteTopics,
     asked: &AskedTopic<'_>,
     source: BestSource,
     before: Option<HeadPosition>,
-    wanted: usize,
     picked: &mut PickedItems,
 ) -> Option<PlannedFetch> {
     let is_first = picked.count == 0 && picked.fetches.is_empty();
@@ -163,7 +174,7 @@ pub(super) fn plan_fetch(
         return None;
     };
     let (address, link) = (node.address.clone(), node.link);
-    let max_items = wanted.min(ready);
+    let max_items = asked.max_items.min(ready);
     remote.take_off(asked.name, index, max_items as u32);
     let max_bytes = asked.call.max_bytes.min(FETCH_BYTES_MAX);
     picked.bytes += asked.fetch_bytes;

@@ -63,7 +63,7 @@ pub(crate) fn pick(
         let before = call.fetch.and_then(|fetch| fetch.before);
         let asked = AskedTopic { number, name, max_items: demand.max_items, before, call, fetch_bytes };
         let pick = if is_prefix { pick_prefix } else { pick_topic };
-        pick(core, &asked, best, moment, &mut picked);
+        pick(core, asked, best, moment, &mut picked);
         if std::mem::take(&mut picked.no_place) {
             core.timers.set(at.plus(PLACE_AFTER), Timer::Topic(name.clone()));
         }

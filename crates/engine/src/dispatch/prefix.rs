@@ -6,7 +6,7 @@ use std::time::Duration;
 use forebay_types::{Topic, TopicName};
 
 use super::{
-    merge::{AskedTopic, PickedItems, pick_topic, plan_fetch},
+    merge::{AskedTopic, PickedItems, add_fetch, pick_topic},
     prefetch::{self, BestHead},
     sources::BestSource,
 };
@@ -30,47 +30,42 @@ const IN_VAIN_MAX: usize = 16;
 /// node has. Of nodes with equal priorities each has its part by the items of its round.
 pub(super) fn pick_prefix(
     core: &mut Core,
-    asked: &AskedTopic<'_>,
+    mut asked: AskedTopic<'_>,
     mut best: Option<BestSource>,
     moment: Moment,
     picked: &mut PickedItems,
 ) {
-    let (prefix, mut wanted, mut bound, mut in_vain) = (asked.name, asked.max_items, asked.before, 0);
+    let (prefix, mut in_vain) = (asked.name, 0);
     // The priority for which this node was chosen, and stays so for this poll.
     let mut own_turn = None;
-    while wanted > 0 {
+    while asked.max_items > 0 {
         let order = core.prefixes.get(prefix);
         let (own, turn) = (order.and_then(|order| order.best()), order.and_then(|order| order.next()));
         let rng = &mut core.rng;
         let is_decided = own.is_some_and(|(priority, _)| own_turn == Some(priority));
         if let Some(source) = best.take_if(|best| !is_decided && best.has_turn(own, rng)) {
             let before = source.before(own.map(|(priority, _)| HeadPosition::of_prefix(priority)));
-            let fetch = plan_fetch(&mut core.remote, asked, source, before, wanted, picked);
-            wanted -= fetch.as_ref().map_or(0, |fetch| fetch.max_items);
-            bound = bound.or(fetch.as_ref().and(before));
-            let waits = picked.full || fetch.is_none() && picked.has_all_fetches();
-            picked.fetches.extend(fetch);
-            if waits {
+            if add_fetch(&mut core.remote, &mut asked, source, before, picked) {
                 return;
             }
             continue;
         }
         let Some(turn) = turn else { return };
         own_turn = Some(turn.priority);
-        if bound.is_some_and(|bound| bound.priority < turn.priority) && !on(Bug::FetchBoundIgnored) {
+        if asked.before.is_some_and(|bound| bound.priority < turn.priority) && !on(Bug::FetchBoundIgnored) {
             return;
         }
         let behind = HeadPosition { priority: turn.priority, rank: i64::MAX };
-        let before = Some(bound.map_or(behind, |bound| bound.min(behind)));
+        let before = Some(asked.before.map_or(behind, |bound| bound.min(behind)));
         let name = TopicName { namespace: prefix.namespace.clone(), topic: turn.topic.clone() };
-        let max_items = turn.items.unwrap_or(wanted).min(wanted);
+        let max_items = turn.items.unwrap_or(asked.max_items).min(asked.max_items);
         let count = picked.count;
         // It may have been paused since it was looked at.
         if core.policies.eligible(&name) == Eligible::All || on(Bug::PausedInPrefix) {
-            pick_topic(core, &AskedTopic { name: &name, max_items, before, ..*asked }, None, moment, picked);
+            pick_topic(core, AskedTopic { name: &name, max_items, before, ..asked }, None, moment, picked);
         }
         let taken = picked.count - count;
-        wanted -= taken;
+        asked.max_items -= taken;
         in_vain += usize::from(taken == 0);
         if let Some(order) = core.prefixes.get_mut(prefix) {
             order.took(&turn.topic, if taken == 0 { usize::MAX } else { taken });
@@ -129,15 +124,10 @@ pub(crate) fn refresh(core: &mut Core, limit: Duration) {
 /// Looks at some topics of a prefix.
 fn refresh_slice(core: &mut Core, name: &TopicName) {
     let Some(order) = core.prefixes.get_mut(name) else { return };
-    if let Some(after) = order.visits.next_to_take_in() {
-        let topics: Vec<Topic> = core.topics.of_prefix(name, after).take(SLICE).cloned().collect();
-        let all = topics.len() < SLICE;
-        order.visits.take_in(topics, all);
-    }
-    let mut topics = order.visits.take_stale(SLICE);
-    if !order.visits.has_stale() {
-        topics.extend(order.visits.next_unread(UNREAD_SLICE));
-    }
+    let slice = |after: Option<&Topic>| {
+        core.topics.of_prefix(name, after).take(SLICE).map(|name| name.topic.clone()).collect()
+    };
+    let topics = order.visits.next(SLICE, UNREAD_SLICE, slice);
     for topic in topics {
         visit(core, name, topic);
     }

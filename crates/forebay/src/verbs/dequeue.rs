@@ -7,6 +7,7 @@ use std::{
 
 use clap::Args;
 use forebay_client::{Client, Demand, DequeueCall, Error, ReceivedItem};
+use forebay_types::is_prefix;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -128,7 +129,7 @@ impl Dequeue {
 
     /// Items of several topics may come.
     fn has_topics(&self) -> bool {
-        self.topics.len() > 1 || self.topics.iter().any(|topic| topic.ends_with('*'))
+        self.topics.len() > 1 || self.topics.iter().any(|topic| is_prefix(topic))
     }
 
     fn print(&self, items: &[ReceivedItem]) -> Result<(), Failure> {

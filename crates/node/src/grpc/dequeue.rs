@@ -22,7 +22,9 @@ use forebay_proto::{
         topic_demand::Selector,
     },
 };
-use forebay_types::{DeliveryPolicy, Limits, Refusal, ShardId, cut_text, is_prefix, topics_with_prefix};
+use forebay_types::{
+    DeliveryPolicy, Limits, Refusal, ShardId, cut_text, is_prefix, topic_covers, topics_with_prefix,
+};
 use tonic::Response;
 
 use super::queue::Queue;
@@ -144,11 +146,9 @@ fn demands(limits: &Limits, asked: Vec<TopicDemand>) -> Result<Vec<Demand>, Refu
 
 /// An item that two demands would be due is refused: which of them it counts for, nobody could tell.
 fn check_covered(demands: &[Demand], prefix: usize) -> Result<(), Refusal> {
-    let all = demands[prefix].topic.trim_end_matches('*');
-    let covered = demands
-        .iter()
-        .enumerate()
-        .find(|(index, demand)| *index != prefix && demand.topic.trim_end_matches('*').starts_with(all));
+    let all = &demands[prefix].topic;
+    let mut demands = demands.iter().enumerate();
+    let covered = demands.find(|(index, demand)| *index != prefix && topic_covers(all, &demand.topic));
     let Some((index, covered)) = covered else { return Ok(()) };
     let field = if is_prefix(&covered.topic) { "topic_prefix" } else { "topic" };
     let message = format!("is covered by demands[{prefix}].topic_prefix");

@@ -26,8 +26,6 @@ const PREFIXES_MAX: usize = 1_000;
 const TOPICS_MAX: usize = 1 << 19;
 /// The part of them that one namespace may have is one in this many.
 const TENANT_PART: usize = 4;
-/// Topics of a prefix that have changed, and are remembered by name.
-const STALE_MAX: usize = 8_192;
 /// A prefix for which nobody has asked for so long is forgotten.
 const UNUSED_AFTER: Duration = Duration::from_secs(60);
 
@@ -85,10 +83,7 @@ impl Prefixes {
 
     /// The prefixes that cover a topic.
     pub fn covering(&self, name: &TopicName) -> impl Iterator<Item = &TopicName> {
-        // Mostly there are none.
-        let of_namespace =
-            if self.orders.is_empty() { None } else { self.of_namespaces.get(&name.namespace) };
-        of_namespace.into_iter().flat_map(|of| &of.names).filter(|prefix| prefix.covers(name))
+        covering(&self.of_namespaces, name)
     }
 
     /// The prefixes of a namespace.
@@ -98,14 +93,13 @@ impl Prefixes {
 
     /// The first item of a topic may have changed, or the number of its items.
     pub fn mark_stale(&mut self, name: &TopicName) {
-        let Self { orders, of_namespaces, stale, .. } = self;
-        if orders.is_empty() || on(Bug::PrefixNotMarked) {
+        if on(Bug::PrefixNotMarked) {
             return;
         }
-        let of_namespace = of_namespaces.get(&name.namespace);
-        for prefix in of_namespace.into_iter().flat_map(|of| &of.names).filter(|prefix| prefix.covers(name)) {
+        let Self { orders, of_namespaces, stale, .. } = self;
+        for prefix in covering(of_namespaces, name) {
             if let Some(order) = orders.get_mut(prefix) {
-                order.visits.mark(name.topic.clone(), STALE_MAX);
+                order.visits.mark(name.topic.clone());
                 stale.insert(prefix.clone());
             }
         }
@@ -199,6 +193,15 @@ impl Prefixes {
         }
         gone
     }
+}
+
+/// The prefixes that cover a topic. Mostly there are none at all.
+fn covering<'a>(
+    of_namespaces: &'a HashMap<Namespace, OfNamespace>,
+    name: &TopicName,
+) -> impl Iterator<Item = &'a TopicName> {
+    let of_namespace = of_namespaces.get(&name.namespace);
+    of_namespace.into_iter().flat_map(|of| &of.names).filter(|prefix| prefix.covers(name))
 }
 
 #[cfg(test)]

@@ -9,6 +9,10 @@ use crate::{
     planted::{Bug, on},
 };
 
+/// Topics of a prefix that have to be looked at, and as many whose heads have to be read, are remembered by
+/// name.
+const VISITS_MAX: usize = 4_096;
+
 /// The active topics of a prefix in this node's shards.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixOrder {
@@ -65,7 +69,7 @@ pub(crate) struct Turn {
 impl PrefixOrder {
     /// Nothing is known yet. Somebody asks for it.
     pub fn asked(at: Monotonic) -> Self {
-        Self { asked_at: at, ..Self::default() }
+        Self { asked_at: at, visits: Visits::bounded(VISITS_MAX), ..Self::default() }
     }
 
     /// How many topics have ready items.
