@@ -1,6 +1,6 @@
 //! How topics stand: asks other nodes, and answers them.
 
-use forebay_engine::{BehindCall, Engine, Standing};
+use forebay_engine::{BehindCall, Engine, TopicStanding};
 use forebay_proto::peer;
 use forebay_types::TopicName;
 use tonic::Status;
@@ -12,12 +12,11 @@ use crate::{
 };
 
 impl PeerLinks {
-    /// How a topic stands in another node's shards. `None`: no answer came.
-    pub async fn standing(&self, address: &str, name: &TopicName) -> Option<Vec<Standing>> {
+    /// How a topic stands at another node. `None`: no answer came.
+    pub async fn standing(&self, address: &str, name: &TopicName) -> Option<TopicStanding> {
         let request = peer::GetStandingRequest { name: Some(topic_name(name)) };
         let ask = async |mut client: Client| client.get_standing(limited(request)).await;
-        let answer = self.look(address, &name.namespace, ask).await?;
-        Some(answer.standings.into_iter().map(explain::standing).collect())
+        Some(explain::topic_standing(self.look(address, &name.namespace, ask).await?))
     }
 
     /// Counts what another node delivers before an item. `None`: no answer came, or it could not count.
@@ -34,9 +33,8 @@ pub async fn get_standing(
     request: peer::GetStandingRequest,
 ) -> Result<peer::GetStandingResponse, Status> {
     let name = request.name.ok_or_else(|| Status::invalid_argument("the topic has no name"))?;
-    let standings = engine.standing(TopicName::new(name.namespace, name.topic)).await.map_err(refused)?;
-    let standings = standings.into_iter().map(explain::standing_message).collect();
-    Ok(peer::GetStandingResponse { standings })
+    let standing = engine.standing(TopicName::new(name.namespace, name.topic)).await.map_err(refused)?;
+    Ok(explain::topic_standing_message(standing))
 }
 
 /// Counts for another node.

@@ -2,6 +2,19 @@
 
 use forebay_types::{ItemId, Key, ShardId, Timestamp, TopicName};
 
+use super::MissingSource;
+
+/// How a topic stands at this node.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TopicStanding {
+    /// In each shard that the node owns.
+    pub shards: Vec<Standing>,
+    /// Dequeue calls that wait for the topic here.
+    pub polls: u64,
+    /// Nodes whose items do not come to them.
+    pub missing_sources: Vec<MissingSource>,
+}
+
 /// How a topic stands in one shard that this node owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
@@ -25,8 +38,7 @@ pub struct Standing {
     pub handed_over: bool,
     /// Why no more items can be leased.
     pub lease_refusal: Option<String>,
-    /// Dequeue calls that wait for the topic at this node. Another node whose calls wait for items of this
-    /// one counts as one.
+    /// Dequeue calls that wait for items of this node. All those of another node count as one.
     pub waiting: u64,
     /// The lease that ends next: its consumer, which may be empty, and when it ends.
     pub next_lease: Option<(String, Timestamp)>,

@@ -43,7 +43,7 @@ pub use dead_groups::{DeadGroup, DeadGroups, DeadGroupsCall};
 pub use dequeue::{DeliveredItem, Demand, DequeueCall, FetchBound};
 pub use duty::Duty;
 pub use enqueue::{Avoid, EnqueueCall, EnqueueOutcome, NewItem};
-pub use explain::{BehindCall, Standing};
+pub use explain::{BehindCall, Standing, TopicStanding};
 pub use fetch::{FetchCall, FetchError, FetchedItems};
 pub use heads::{HeadPosition, PeerLink, ReadyState, Subscription, TopicHead};
 pub use items::{

@@ -1,6 +1,6 @@
 //! The engine's status, for operators.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 /// The engine's status for operators, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
@@ -46,7 +46,7 @@ pub struct MissingSource {
     /// Where it answers other nodes, `host:port`.
     pub address: String,
     /// Why they do not come, for people.
-    pub why: &'static str,
+    pub why: Cow<'static, str>,
 }
 
 /// A shard that is not configured any more, and in which dedupe keys may be remembered. Enqueues with such

@@ -3,10 +3,10 @@
 use forebay_types::{Monotonic, Seq, Timestamp, TopicId, TopicName};
 
 use crate::{
-    api::{BreakerPhase, Standing},
+    api::{BreakerPhase, Standing, TopicStanding},
     core::{Core, slot::Slot},
     index::ShardIndex,
-    messages::reply::Reply,
+    messages::{look::StandingSnapshot, reply::Reply},
     shard::OwnedShard,
 };
 
@@ -15,7 +15,7 @@ use crate::{
 const LEASES_MAX: usize = 1_000;
 
 /// How a topic stands. Shards that the node may not own any more are left out.
-pub(crate) fn serve(core: &mut Core, name: &TopicName, reply: Reply<Vec<(Standing, Option<TopicId>)>>) {
+pub(crate) fn serve(core: &mut Core, name: &TopicName, reply: Reply<StandingSnapshot>) {
     let (at, now) = (core.time.monotonic(), core.time.now());
     let core = &*core;
     let waiting = core.asking_count(name) as u64;
@@ -37,7 +37,9 @@ pub(crate) fn serve(core: &mut Core, name: &TopicName, reply: Reply<Vec<(Standin
             (standing, topic)
         })
     };
-    reply.send(Ok(core.slots.entries().filter_map(standing).collect()));
+    let (shards, topics) = core.slots.entries().filter_map(standing).unzip();
+    let (polls, missing_sources) = (core.waiting_count(name) as u64, core.missing_sources(at));
+    reply.send(Ok(StandingSnapshot { standing: TopicStanding { shards, polls, missing_sources }, topics }));
 }
 
 fn of_shard(
@@ -83,7 +85,7 @@ mod tests {
     fn standing(core: &mut Core) -> Vec<Standing> {
         let (reply, mut answer) = Reply::channel();
         serve(core, &TopicName::new("ns", "t"), reply);
-        answer.try_recv().unwrap().unwrap().into_iter().map(|(standing, _)| standing).collect()
+        answer.try_recv().unwrap().unwrap().standing.shards
     }
 
     #[tokio::test]

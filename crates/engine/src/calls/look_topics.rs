@@ -45,7 +45,7 @@ pub(crate) fn topics(core: &mut Core, slice: TopicsSlice, reply: Reply<TopicsSna
     let TopicsSlice { scope, from, most, .. } = slice;
     let moment = core.time.moment();
     let inside = |name: &&TopicName| scope.namespace.is_none() || scope.contains(name);
-    let names: Vec<TopicName> = core.topics.behind(from).take_while(inside).take(most).cloned().collect();
+    let names: Vec<TopicName> = core.topics.listed(from).take_while(inside).take(most).cloned().collect();
     let looked_at = names.len();
     let through = names.last().filter(|_| looked_at == most).cloned();
     let mut doubtful = BTreeSet::new();

@@ -3,9 +3,9 @@
 use forebay_types::{Monotonic, Side, Timestamp, TopicName};
 
 use crate::{
-    api::{Intake, MissingHome, MissingSource, ShardStatus, Status, TOPIC_BYTES, TopicStatus},
+    api::{Intake, MissingHome, ShardStatus, Status, TOPIC_BYTES, TopicStatus},
     clock::Moment,
-    core::{Core, peer_loads::Program, topics::TopicPart},
+    core::{Core, topics::TopicPart},
     dispatch::head::head,
     shard::{OwnedShard, TopicTotals},
 };
@@ -46,7 +46,7 @@ pub(crate) fn serve(core: &mut Core) -> Status {
             .map(|(shard, until)| MissingHome { shard: shard.0, until_micros: until.as_micros() })
             .collect(),
         oldest_ready_micros: core.oldest_ready.known().map(Timestamp::as_micros),
-        givers: givers(core),
+        givers: core.givers(),
         polls: core.polls.len(),
         paused_enqueue: core.policies.paused(Side::Enqueue),
         paused_dequeue: core.policies.paused(Side::Dequeue),
@@ -56,33 +56,10 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         topics: core.topics.all().take(TOPICS_MAX).map(|name| topic(core, name)).collect(),
         followed_bytes: core.remote.bytes(),
         subscription_bytes: core.watchers.bytes(),
-        missing_sources: missing_sources(core, moment.at),
+        missing_sources: core.missing_sources(moment.at),
         turns,
         clock_stepped_micros: u64::try_from(core.time.stepped().as_micros()).unwrap_or(u64::MAX),
     }
-}
-
-/// The nodes whose items come here.
-fn givers(core: &Core) -> Vec<String> {
-    let nodes = core.peer_loads.nodes();
-    let givers =
-        nodes.filter(|(address, program)| *program == Program::Present && core.remote.is_linked(address));
-    givers.map(|(address, _)| address.to_owned()).collect()
-}
-
-/// The nodes whose items do not come here.
-fn missing_sources(core: &Core, at: Monotonic) -> Vec<MissingSource> {
-    let missing = core.peer_loads.nodes().filter_map(|(address, program)| {
-        let why = match program {
-            Program::Older => "its program is of an earlier release",
-            Program::Present if !core.remote.is_linked(address) => "it does not tell of its shards",
-            Program::Present if core.remote.is_late(address, at) => "it answers late",
-            // A node that has just started is not reached at first.
-            Program::Present | Program::Unknown => return None,
-        };
-        Some(MissingSource { address: address.to_owned(), why })
-    });
-    missing.collect()
 }
 
 /// Looks at the first items of a slice of the topics.

@@ -28,6 +28,7 @@ pub(crate) mod refusals;
 pub(crate) mod remote;
 pub(crate) mod server_loads;
 pub(crate) mod slot;
+mod sources;
 pub(crate) mod stopping;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -43,6 +43,8 @@ pub(crate) struct TopicDirectory {
     topics: StripedMap<TopicName, NodeTopic, RandomState>,
     /// Topics that have a row, by namespace and name.
     names: BTreeSet<TopicName>,
+    /// Topics without a row that polls wait for, by namespace and name. Prefixes are not among them.
+    waited: BTreeSet<TopicName>,
     /// How many topics with a row a namespace has.
     per_namespace: HashMap<Namespace, usize>,
     /// How many rows all topics have together.
@@ -70,6 +72,9 @@ impl TopicDirectory {
         self.rows += 1;
         if topic.parts.len() == 1 {
             *self.per_namespace.entry(name.namespace.clone()).or_default() += 1;
+            if topic.waiting.is_some() {
+                self.waited.remove(&name);
+            }
             self.names.insert(name);
         }
     }
@@ -84,6 +89,9 @@ impl TopicDirectory {
         if before > 0 && is_gone {
             self.names.remove(name);
             self.uncount(&name.namespace);
+            if is_needed {
+                self.waited.insert(name.clone());
+            }
         }
         if is_gone && !is_needed {
             self.topics.remove(name);
@@ -121,9 +129,15 @@ impl TopicDirectory {
         self.names.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded))
     }
 
-    /// All topics by name, from here on.
-    pub fn behind(&self, from: Bound<TopicName>) -> impl Iterator<Item = &TopicName> {
-        self.names.range((from, Bound::Unbounded))
+    /// All topics by name, from here on, and those without a row that polls wait for.
+    pub fn listed(&self, from: Bound<TopicName>) -> impl Iterator<Item = &TopicName> {
+        let mut waited = self.waited.range((from.clone(), Bound::Unbounded)).peekable();
+        let mut names = self.names.range((from, Bound::Unbounded)).peekable();
+        std::iter::from_fn(move || match (names.peek(), waited.peek()) {
+            (Some(name), Some(other)) if other < name => waited.next(),
+            (None, _) => waited.next(),
+            _ => names.next(),
+        })
     }
 
     /// How many topics a namespace has on this node.
@@ -156,13 +170,18 @@ impl TopicDirectory {
             Some(topic) => Bound::Excluded(name(topic.clone())),
             None => Bound::Included(name(begin.into())),
         };
-        self.behind(from)
+        self.names
+            .range((from, Bound::Unbounded))
             .take_while(move |name| name.namespace == *namespace && name.topic.starts_with(begin))
     }
 
     /// A poll waits for the topic.
     pub fn add_waiting(&mut self, name: TopicName, poll: u64) {
-        self.topics.or_default(name).waiting.get_or_insert_default().0.insert(poll);
+        let topic = self.topics.or_default(name.clone());
+        if topic.waiting.is_none() && topic.parts.is_empty() && name.prefix().is_none() {
+            self.waited.insert(name);
+        }
+        topic.waiting.get_or_insert_default().0.insert(poll);
     }
 
     /// A poll waits no more.
@@ -175,6 +194,7 @@ impl TopicDirectory {
             }
             if topic.waiting.is_none() && topic.parts.is_empty() {
                 self.topics.remove(name);
+                self.waited.remove(name);
             }
         }
     }
@@ -229,6 +249,11 @@ impl TopicDirectory {
         let names: BTreeSet<_> = with_row.map(|(name, _)| name).collect();
         if !names.into_iter().eq(&self.names) {
             return Err(format!("topics with a row are not those in order: {:?}", self.names));
+        }
+        let waited = self.topics.iter().filter(|(name, it)| it.parts.is_empty() && name.prefix().is_none());
+        let waited: BTreeSet<_> = waited.map(|(name, _)| name).collect();
+        if !waited.into_iter().eq(&self.waited) {
+            return Err(format!("topics without a row are not those in order: {:?}", self.waited));
         }
         if counts != self.per_namespace {
             return Err(format!("namespaces have {counts:?} topics, counted as {:?}", self.per_namespace));
@@ -321,6 +346,7 @@ mod tests {
         topics.remove_part(&name("u"), part(0));
         topics.remove_waiting(&[name("t"), name("u")], 1);
         assert!(topics.topics.is_empty() && topics.names.is_empty() && topics.per_namespace.is_empty());
+        assert!(topics.waited.is_empty());
     }
 
     #[test]
@@ -342,6 +368,29 @@ mod tests {
         );
         assert_eq!((of(Some("aa")).len(), of(Some("c")).len(), topics.len()), (2, 0, 5));
         assert_eq!(topics.all().next(), Some(&TopicName::new("l", "z")));
+    }
+
+    #[test]
+    fn a_topic_without_rows_is_listed_while_a_poll_waits_for_it() {
+        let mut topics = TopicDirectory::default();
+        let listed = |topics: &TopicDirectory, from| -> Vec<String> {
+            topics.listed(from).map(|name| name.topic.to_string()).collect()
+        };
+        topics.add_part(name("b"), part(0));
+        topics.add_part(name("d"), part(0));
+        for (topic, poll) in [("a", 1), ("b", 2), ("c", 3), ("c", 4), ("e", 5), ("a*", 6)] {
+            topics.add_waiting(name(topic), poll);
+        }
+        assert_eq!(listed(&topics, Bound::Unbounded), ["a", "b", "c", "d", "e"]);
+        assert_eq!(listed(&topics, Bound::Excluded(name("b"))), ["c", "d", "e"]);
+        topics.remove_part(&name("b"), part(0));
+        topics.remove_part(&name("d"), part(0));
+        topics.add_part(name("e"), part(0));
+        topics.remove_waiting(&[name("a"), name("c"), name("e")], 3);
+        assert_eq!(listed(&topics, Bound::Unbounded), ["a", "b", "c", "e"]);
+        topics.remove_waiting(&[name("c"), name("e")], 4);
+        topics.remove_waiting(&[name("c"), name("e")], 5);
+        assert_eq!(listed(&topics, Bound::Unbounded), ["a", "b", "e"]);
     }
 
     #[test]

@@ -281,15 +281,15 @@ fn drop_ended(core: &mut Core, id: u64) {
 
 fn answer_with_items(core: &mut Core, id: u64) {
     drop_ended(core, id);
-    if let Some(LeasesUnderWay { left, items, late_at, .. }) = core.polls.leases_mut(id)
-        && items.is_empty()
-    {
+    let Some(LeasesUnderWay { left, items, late_at, .. }) = core.polls.leases_mut(id) else { return };
+    if items.is_empty() {
         *late_at = None;
         if *left == 0 {
             wait_again(core, id, true);
         }
         return;
     }
+    metrics::counter!("forebay_late_shares_total").increment(*left as u64);
     answer::with_items(core, id);
 }
 

@@ -7,9 +7,12 @@ use forebay_types::{Key, Refusal, State, TopicId, TopicName};
 
 use super::read;
 use crate::{
-    api::{BehindCall, Standing, TopicScope},
+    api::{BehindCall, TopicScope, TopicStanding},
     engine::Engine,
-    messages::{event::Event, look::ShardLook},
+    messages::{
+        event::Event,
+        look::{ShardLook, StandingSnapshot},
+    },
 };
 
 /// The most items that are counted before one.
@@ -20,23 +23,22 @@ const SLICE: usize = 1_000;
 const DUE_LOOKED_AT_MAX: u64 = 50_000;
 
 impl Engine {
-    /// How a topic stands in this node's shards.
-    pub async fn standing(&self, name: TopicName) -> Result<Vec<Standing>, Refusal> {
+    /// How a topic stands at this node.
+    pub async fn standing(&self, name: TopicName) -> Result<TopicStanding, Refusal> {
         let scope = scope(&name);
         let seen = self.ask(|reply| Event::LookStanding { name: name.clone(), reply }).await?;
-        let nothing_ready = seen.iter().all(|(standing, _)| standing.ready == 0);
+        let StandingSnapshot { mut standing, topics } = seen;
+        let nothing_ready = standing.shards.iter().all(|standing| standing.ready == 0);
         let shards = if nothing_ready { self.look_shards(&scope).await? } else { Vec::new() };
-        let mut all = Vec::with_capacity(seen.len());
-        for (mut standing, topic) in seen {
+        for (standing, topic) in standing.shards.iter_mut().zip(topics) {
             let is_few = (1..=DUE_LOOKED_AT_MAX).contains(&standing.scheduled);
             let shard = shards.iter().find(|shard| shard.id == standing.shard);
             if let (true, Some(shard), Some(topic)) = (is_few && standing.breaker.is_none(), shard, topic) {
                 let due = read(shard, |reader| async move { reader.first_due(&[topic]).await }).await;
                 standing.next_due_at = due.and_then(|due| due.first().map(|(_, at)| *at));
             }
-            all.push(standing);
         }
-        Ok(all)
+        Ok(standing)
     }
 
     /// How many ready items of its topic this node delivers before an item: 10,000 are counted at most.

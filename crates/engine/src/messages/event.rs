@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forebay_store::{OperationId, OperationOrder};
-use forebay_types::{Namespace, PolicyChanges, Receipt, Refusal, ShardId, TopicId, TopicName};
+use forebay_types::{Namespace, PolicyChanges, Receipt, Refusal, ShardId, TopicName};
 use tokio::sync::{
     mpsc::{self, UnboundedSender},
     oneshot,
@@ -13,7 +13,7 @@ use super::{
     delivery_guard::{DeliveryGuard, ReturnAction},
     look::{
         ForgottenQuestion, KnownConsumers, LeaseQuestion, LeasesSnapshot, OutQuestion, ShardLook,
-        TopicsSlice, TopicsSnapshot,
+        StandingSnapshot, TopicsSlice, TopicsSnapshot,
     },
     reply::Reply,
     shard::ShardEvent,
@@ -25,7 +25,7 @@ use crate::{
         DesiredSettings, Duty, EnqueueCall, EnqueueOutcome, ExtendOf, ExtensionResult, FetchError,
         FetchedItems, KeyQuestion, LifetimeCounts, ListedShard, NackOf, Notice, OperationsSnapshot,
         OrderResult, OwnerAnswer, OwnerQuestion, PeerNews, RememberedKey, SettlementResult, ShardLoad,
-        ShardSight, Standing, Status, Subscription, TopicHead,
+        ShardSight, Status, Subscription, TopicHead,
     },
     index::ShardIndex,
 };
@@ -189,8 +189,8 @@ pub(crate) enum Event {
     LookStanding {
         /// The topic.
         name: TopicName,
-        /// Receives the answer: with the topic's number, where the shard has it.
-        reply: Reply<Vec<(Standing, Option<TopicId>)>>,
+        /// Receives the answer.
+        reply: Reply<StandingSnapshot>,
     },
     /// Tell which items are leased, or on their way to a lease.
     LookOut {

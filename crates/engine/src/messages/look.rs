@@ -7,7 +7,7 @@ use forebay_types::{Namespace, Seq, ShardId, Timestamp, TopicId, TopicName};
 
 use super::look_turn::LookTurn;
 use crate::{
-    api::{ConsumerFigures, LeaseSnapshot, ShardFigures, TopicFigures, TopicScope},
+    api::{ConsumerFigures, LeaseSnapshot, ShardFigures, TopicFigures, TopicScope, TopicStanding},
     index::ShardIndex,
 };
 
@@ -46,6 +46,14 @@ pub(crate) struct ForgottenQuestion {
     pub through: Option<TopicName>,
     /// At most so many namespaces.
     pub most: usize,
+}
+
+/// How a topic stands, before the store was asked when its scheduled items are due.
+pub(crate) struct StandingSnapshot {
+    /// How it stands.
+    pub standing: TopicStanding,
+    /// Its number in each of the shards, where the shard has it.
+    pub topics: Vec<Option<TopicId>>,
 }
 
 /// A slice of the topics is asked for.

@@ -1,8 +1,8 @@
 //! How a topic stands at all nodes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use forebay_engine::{BehindCall, Standing};
+use forebay_engine::{BehindCall, MissingSource, Standing, TopicStanding};
 use forebay_types::{Refusal, ShardId, TopicName};
 
 use super::Gather;
@@ -14,6 +14,10 @@ pub struct NodeStanding {
     pub node: String,
     /// By shard.
     pub shards: Vec<Standing>,
+    /// Dequeue calls that wait for the topic at the node.
+    pub polls: u64,
+    /// Nodes whose items do not come to them, by name, and why.
+    pub missing_sources: BTreeMap<String, String>,
 }
 
 /// A shard that no node has told of.
@@ -32,8 +36,8 @@ impl Gather {
         name: &TopicName,
     ) -> Result<(Vec<NodeStanding>, Vec<UnservedShard>), Refusal> {
         let asked = self.ask_others(|links, address| async move {
-            let shards = links.standing(&address, name).await?;
-            Some((address, shards))
+            let standing = links.standing(&address, name).await?;
+            Some((address, standing))
         });
         let (own, others) = tokio::join!(self.engine.standing(name.clone()), asked);
         let cluster = self.cluster();
@@ -41,9 +45,14 @@ impl Gather {
             let node = cluster.nodes.iter().find(|node| node.peer_address == address);
             node.map_or_else(|| address.to_owned(), |node| node.name.clone())
         };
-        let mut all = vec![NodeStanding { node: cluster.own.clone(), shards: own? }];
-        let of_other = |(address, shards): (String, _)| NodeStanding { node: named(&address), shards };
-        all.extend(others.into_iter().map(of_other));
+        let missing = |source: MissingSource| (named(&source.address), source.why.into_owned());
+        let at_node = |node: String, standing: TopicStanding| {
+            let TopicStanding { shards, polls, missing_sources } = standing;
+            let missing_sources = missing_sources.into_iter().map(missing).collect();
+            NodeStanding { node, shards, polls, missing_sources }
+        };
+        let mut all = vec![at_node(cluster.own.clone(), own?)];
+        all.extend(others.into_iter().map(|(address, standing)| at_node(named(&address), standing)));
         let answered: BTreeSet<u32> = all.iter().flat_map(|it| &it.shards).map(|it| it.shard.0).collect();
         let owner = |id: u32| {
             let home = cluster.shards.iter().find(|home| home.id.0 == id)?;

@@ -1,13 +1,39 @@
-//! How a topic stands in shards, between nodes.
+//! How a topic stands at a node, between nodes.
 
-use forebay_engine::{BehindCall, Standing};
+use forebay_engine::{BehindCall, MissingSource, Standing, TopicStanding};
 use forebay_proto::peer;
 use forebay_types::{ItemId, Key, Seq, ShardId, Timestamp, TopicName};
 
 use crate::looks::topics::topic_name;
 
+/// How a topic stands at this node, as another one is told.
+pub(crate) fn topic_standing_message(standing: TopicStanding) -> peer::GetStandingResponse {
+    let TopicStanding { shards, polls, missing_sources } = standing;
+    let missing = missing_sources.into_iter();
+    peer::GetStandingResponse {
+        standings: shards.into_iter().map(standing_message).collect(),
+        polls,
+        missing_sources: missing
+            .map(|MissingSource { address, why }| peer::MissingSource { address, why: why.into_owned() })
+            .collect(),
+    }
+}
+
+/// How a topic stands at another node, as that has told.
+pub(crate) fn topic_standing(answer: peer::GetStandingResponse) -> TopicStanding {
+    let peer::GetStandingResponse { standings, polls, missing_sources } = answer;
+    let missing = missing_sources.into_iter();
+    TopicStanding {
+        shards: standings.into_iter().map(standing).collect(),
+        polls,
+        missing_sources: missing
+            .map(|peer::MissingSource { address, why }| MissingSource { address, why: why.into() })
+            .collect(),
+    }
+}
+
 /// Standing, as another node is told.
-pub(crate) fn standing_message(standing: Standing) -> peer::Standing {
+fn standing_message(standing: Standing) -> peer::Standing {
     let Standing { shard, ready, leased, scheduled, dead, head_unknown, handed_over, waiting, .. } = standing;
     let (lease_consumer, lease_ends_at) = standing.next_lease.unzip();
     peer::Standing {
@@ -29,7 +55,7 @@ pub(crate) fn standing_message(standing: Standing) -> peer::Standing {
 }
 
 /// Standing, as another node has told.
-pub fn standing(message: peer::Standing) -> Standing {
+fn standing(message: peer::Standing) -> Standing {
     let at = |micros: Option<i64>| micros.map(Timestamp::from_micros);
     Standing {
         shard: ShardId(message.shard),
@@ -92,8 +118,8 @@ mod tests {
         };
         let bare = Standing { breaker: None, next_lease: None, next_due_at: None, ..full.clone() };
         let bare = Standing { head_ready_at: None, lease_refusal: None, ..bare };
-        for one in [full, bare] {
-            assert_eq!(standing(standing_message(one.clone())), one);
-        }
+        let missing = MissingSource { address: "a:1".to_owned(), why: "it is late".into() };
+        let all = TopicStanding { shards: vec![full, bare], polls: 3, missing_sources: vec![missing] };
+        assert_eq!(topic_standing(topic_standing_message(all.clone())), all);
     }
 }

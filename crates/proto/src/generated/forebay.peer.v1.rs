@@ -918,6 +918,22 @@ pub struct GetStandingResponse {
     /// By shard: those that the node owns.
     #[prost(message, repeated, tag = "1")]
     pub standings: ::prost::alloc::vec::Vec<Standing>,
+    /// Dequeue calls that wait for the topic at the node.
+    #[prost(uint64, tag = "2")]
+    pub polls: u64,
+    /// Nodes whose items do not come to them.
+    #[prost(message, repeated, tag = "3")]
+    pub missing_sources: ::prost::alloc::vec::Vec<MissingSource>,
+}
+/// A node whose items do not come to the consumers of another one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MissingSource {
+    /// Where it answers other nodes, `host:port`.
+    #[prost(string, tag = "1")]
+    pub address: ::prost::alloc::string::String,
+    /// Why they do not come, for people.
+    #[prost(string, tag = "2")]
+    pub why: ::prost::alloc::string::String,
 }
 /// How a topic stands in a shard. Times are in microseconds from 1970.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -952,7 +968,7 @@ pub struct Standing {
     /// Why no more items can be leased.
     #[prost(string, optional, tag = "10")]
     pub lease_refusal: ::core::option::Option<::prost::alloc::string::String>,
-    /// Dequeue calls that wait for the topic at the node; another node whose calls wait for its items counts as one.
+    /// Dequeue calls that wait for items of the node. All those of another node count as one.
     #[prost(uint64, tag = "11")]
     pub waiting: u64,
     /// When the next lease ends.

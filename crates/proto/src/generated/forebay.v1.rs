@@ -291,7 +291,7 @@ pub struct Topic {
     /// a shard looks at no more than 50,000 scheduled items, and with an order by a figure at none.
     #[prost(message, optional, tag = "8")]
     pub next_due_at: ::core::option::Option<::prost_types::Timestamp>,
-    /// Dequeue calls that wait for the topic.
+    /// Dequeue calls that wait for the topic. Those by prefix are counted at nodes that have a row of it.
     #[prost(uint64, tag = "9")]
     pub waiting_calls: u64,
     /// Its pauses, and those of its namespace, as the node knows them that answers.

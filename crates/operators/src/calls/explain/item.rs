@@ -39,7 +39,8 @@ pub async fn blockers(
     }
     let name = TopicName::new(namespace.clone(), topic.as_str());
     let (nodes, _) = admin.gather.standing(&name).await?;
-    let Some(mut at) = nodes.into_iter().find(|it| it.shards.iter().any(|one| one.shard == id.shard)) else {
+    let owns = |it: &&NodeStanding| it.shards.iter().any(|one| one.shard == id.shard);
+    let Some(mut at) = nodes.iter().find(owns).cloned() else {
         let owner = admin.gather.owner(id.shard);
         return Ok((vec![topic::unserved(&UnservedShard { shard: id.shard, owner })], topic));
     };
@@ -48,12 +49,10 @@ pub async fn blockers(
     let mut paused = paused::pauses(admin, &name, Side::Dequeue).await?;
     let before = admin.gather.count_before(&BehindCall { name, id, key }, &at.node).await?;
     // A poll takes from all shards of the node. What else other shards hold does not keep it.
-    let has_consumer = topic::no_consumer(&at).is_none();
+    let no_consumer = topic::no_consumer(&at, &nodes);
     at.shards.retain(|one| one.shard == id.shard);
-    let mut found = of_ready(&at, before);
-    found.retain(|one| one.code != BlockerCode::NoConsumer || !has_consumer);
     // A pause would have to go first.
-    paused.extend(found);
+    paused.extend(of_ready(&at, no_consumer, before));
     Ok((or_next(paused, &at), topic))
 }
 
@@ -102,12 +101,13 @@ fn of_item(item: &v1::Item, shard: ShardId, now: Timestamp) -> Option<FoundBlock
 }
 
 /// Causes that keep a ready item: its shard, its node, and the items before it.
-fn of_ready(at: &NodeStanding, before: Option<u64>) -> Vec<FoundBlocker> {
+fn of_ready(at: &NodeStanding, no_consumer: Option<FoundBlocker>, before: Option<u64>) -> Vec<FoundBlocker> {
     let mut found = topic::blockers(std::slice::from_ref(at), &[]);
     let is_of_others = |code| {
         matches!(
             code,
             BlockerCode::Deliverable
+                | BlockerCode::NoConsumer
                 | BlockerCode::NothingReady
                 | BlockerCode::Dead
                 | BlockerCode::Leased
@@ -115,6 +115,7 @@ fn of_ready(at: &NodeStanding, before: Option<u64>) -> Vec<FoundBlocker> {
         )
     };
     found.retain(|one| !is_of_others(one.code));
+    found.extend(no_consumer);
     if let Some(count) = before.filter(|count| *count > 0) {
         let more = if count >= BEHIND_MAX { " or more" } else { "" };
         let sentence = format!("{}{more} of its topic come before it at {}.", items(count), node(&at.node));
@@ -138,6 +139,8 @@ fn or_next(mut found: Vec<FoundBlocker>, at: &NodeStanding) -> Vec<FoundBlocker>
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use forebay_engine::Standing;
 
     use super::*;
@@ -189,9 +192,14 @@ mod tests {
             next_lease: None,
             next_due_at: None,
         };
-        let node = |shard: Standing| NodeStanding { node: "a".to_owned(), shards: vec![shard] };
+        let node = |shard: Standing| NodeStanding {
+            node: "a".to_owned(),
+            shards: vec![shard],
+            polls: 1,
+            missing_sources: BTreeMap::new(),
+        };
         let codes = |shard: &Standing, before| -> Vec<BlockerCode> {
-            or_next(of_ready(&node(shard.clone()), before), &node(shard.clone()))
+            or_next(of_ready(&node(shard.clone()), None, before), &node(shard.clone()))
                 .into_iter()
                 .map(|found| found.code)
                 .collect()
@@ -199,7 +207,7 @@ mod tests {
         assert_eq!(codes(&standing, Some(4)), [BlockerCode::BreakerOpen, BlockerCode::Behind]);
         let served = Standing { breaker: None, ..standing };
         assert_eq!(codes(&served, Some(0)), [BlockerCode::Deliverable]);
-        let many = of_ready(&node(served), Some(BEHIND_MAX)).remove(0);
+        let many = of_ready(&node(served), None, Some(BEHIND_MAX)).remove(0);
         assert_eq!(many.sentence, "10000 items or more of its topic come before it at node a.");
     }
 }

@@ -21,7 +21,7 @@ pub fn blockers(nodes: &[NodeStanding], unserved: &[UnservedShard]) -> Vec<Found
     for of_shard in [held_back, too_many_leased, head_outstanding] {
         found.extend(all().filter_map(|(name, shard)| of_shard(name, shard)).take(NAMED_MAX));
     }
-    found.extend(nodes.iter().filter_map(no_consumer));
+    found.extend(nodes.iter().filter_map(|at| no_consumer(at, nodes)));
     found.extend(nodes.iter().filter_map(deliverable));
     if all().all(|(_, shard)| shard.ready == 0) {
         found.extend(nothing_ready(nodes));
@@ -104,19 +104,29 @@ fn head_outstanding(name: &str, it: &Standing) -> Option<FoundBlocker> {
     Some(FoundBlocker { by: name.to_owned(), shard: Some(it.shard), count: Some(it.ready), ..found })
 }
 
-/// Nobody asks a node that has something.
-pub(crate) fn no_consumer(at: &NodeStanding) -> Option<FoundBlocker> {
+/// Nobody asks a node that has something, or the items do not come to whoever does.
+pub(crate) fn no_consumer(at: &NodeStanding, nodes: &[NodeStanding]) -> Option<FoundBlocker> {
     let ready = at.ready();
     if ready == 0 || at.waiting() > 0 || at.leased() > 0 {
         return None;
     }
-    let sentence = format!(
+    let mut sentence = format!(
         "{} {} ready at {}, and nobody takes from it: no dequeue call waits for the topic there, or at a \
          node that gets items from it, and none of its items is leased.",
         items(ready),
         are(ready),
         node(&at.node)
     );
+    let fronts = nodes.iter().filter(|front| front.polls > 0);
+    let cut_off = fronts.filter_map(|front| Some((front, front.missing_sources.get(&at.node)?)));
+    for (NodeStanding { node: name, polls, .. }, why) in cut_off.take(NAMED_MAX) {
+        let wait = if *polls == 1 {
+            "1 dequeue call waits".to_owned()
+        } else {
+            format!("{polls} dequeue calls wait")
+        };
+        sentence += &format!(" {wait} at {}, to which its items do not come: {why}.", node(name));
+    }
     let since = at.oldest();
     let found = FoundBlocker::new(BlockerCode::NoConsumer, sentence);
     Some(FoundBlocker { since, by: at.node.clone(), count: Some(ready), ..found })
@@ -214,6 +224,8 @@ pub fn capital(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use forebay_types::{ShardId, Timestamp};
 
     use super::*;
@@ -237,7 +249,7 @@ mod tests {
     }
 
     fn at(node: &str, shards: Vec<Standing>) -> NodeStanding {
-        NodeStanding { node: node.to_owned(), shards }
+        NodeStanding { node: node.to_owned(), shards, polls: 0, missing_sources: BTreeMap::new() }
     }
 
     fn time(seconds: i64) -> Timestamp {
@@ -303,6 +315,25 @@ mod tests {
         assert_eq!(blockers(&nodes, &[])[0].by, "a");
         let busy = only(Standing { ready: 2, leased: 1, ..standing(1) });
         assert_eq!((busy.code, busy.count), (BlockerCode::Deliverable, Some(2)));
+    }
+
+    #[test]
+    fn calls_that_wait_where_the_items_do_not_come_are_named() {
+        let cut_off = NodeStanding {
+            polls: 2,
+            missing_sources: BTreeMap::from([("a".to_owned(), "it answers late".to_owned())]),
+            ..at("b", Vec::new())
+        };
+        let has_some = at("a", vec![Standing { ready: 3, ..standing(1) }]);
+        let found = blockers(&[has_some.clone(), cut_off.clone()], &[]);
+        assert_eq!((found.len(), found[0].code, &*found[0].by), (1, BlockerCode::NoConsumer, "a"));
+        let said = "2 dequeue calls wait at node b, to which its items do not come: it answers late.";
+        assert!(found[0].sentence.ends_with(said), "{}", found[0].sentence);
+        // Nothing is said of it where somebody takes them, or nobody waits there.
+        let taken = at("a", vec![Standing { ready: 3, leased: 1, ..standing(1) }]);
+        assert_eq!(codes(&[taken, cut_off.clone()], &[]), [BlockerCode::Deliverable]);
+        let idle = NodeStanding { polls: 0, ..cut_off };
+        assert!(!blockers(&[has_some, idle], &[])[0].sentence.contains("node b"));
     }
 
     #[test]

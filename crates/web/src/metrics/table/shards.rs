@@ -154,6 +154,13 @@ pub const SHARDS: &[Metric] = &[
     ),
     metric(
         Kind::Counter,
+        "forebay_late_shares_total",
+        &[],
+        "Shares of a dequeue's answer, each of a shard or of another node, that it did not wait for, since \
+         they took 50 ms longer than the first. Their items keep their places, for whoever asks next",
+    ),
+    metric(
+        Kind::Counter,
         "forebay_lookups_refused_total",
         &[],
         "Settlements of deliveries that are over, refused because too many of them waited for a look-up",
