@@ -42,6 +42,12 @@ pub enum Bug {
     OfferedTwice,
     /// Items that a node is asked for stay in its count.
     CountsKept,
+    /// A node that leases items for another one has others lease some, too.
+    FetchPassedOn,
+    /// The items of a late answer are given back, and handed out too.
+    LateHandedOut,
+    /// A node is a source beyond its link.
+    SourceKept,
     /// Of the topics of a prefix those with the worst priority go first.
     PrefixTurned,
     /// Items that become ready later are not looked at by prefixes.

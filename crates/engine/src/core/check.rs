@@ -14,6 +14,7 @@ impl Core {
     /// Checks that the parts agree with one another. The error says what does not.
     pub fn check(&self) -> Result<(), String> {
         self.slots.check()?;
+        self.remote.check()?;
         if self.topics.len() > CHECKED_MAX || self.polls.len() > CHECKED_MAX {
             return Ok(());
         }

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use forebay_types::{DeliveryPolicy, Monotonic, Namespace, Receipt};
 
-use super::delivery;
+use super::{delivery, fetch::late_after};
 use crate::{
     api::{DeliveredItem, FetchError, FetchedItems, PeerFault},
     core::{
         Core,
+        fetches::Fetch,
         polls::{LeasedItem, Share},
         timers::Timer,
     },
@@ -38,6 +39,9 @@ pub(crate) fn fetched(
         let items = answer.map(|fetched| fetched.items).unwrap_or_default();
         return give_back(core, address, namespace, items.iter());
     };
+    if on(Bug::LateHandedOut) {
+        give_back_late(core, &fetch, &answer);
+    }
     count(match &answer {
         Ok(fetched) if fetched.items.is_empty() => "empty",
         Ok(_) => "items",
@@ -88,6 +92,15 @@ pub(crate) fn fetched(
     core.launcher.consume(id, address.to_owned(), namespace.clone(), receipts);
     fetch.items = items;
     core.fetches.insert(id, fetch);
+}
+
+/// The bug: items of a late answer are given back, and are a share of the poll all the same.
+fn give_back_late(core: &mut Core, fetch: &Fetch, answer: &Result<FetchedItems, FetchError>) {
+    let is_late = fetch.began.plus(late_after()) <= core.time.monotonic();
+    if let (Ok(fetched), Some(leases), true) = (answer, core.polls.leases_mut(fetch.poll), is_late) {
+        leases.left += 1;
+        give_back(core, &fetch.address, &fetch.name.namespace, fetched.items.iter());
+    }
 }
 
 /// At-most-once items have left their shards, or it is not certain that they have: then nobody may have them.
@@ -158,6 +171,9 @@ pub(crate) fn late(core: &mut Core, id: u64) {
         node.is_late(at);
     }
     end(core, id, fetch.poll, fetch.demand, fetch.began, Vec::new());
+    if on(Bug::LateHandedOut) {
+        core.fetches.insert(id, fetch);
+    }
 }
 
 /// Returns deliveries that certainly reached nobody.

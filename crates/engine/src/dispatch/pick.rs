@@ -14,6 +14,7 @@ use crate::{
     api::DequeueCall,
     core::{Core, fetches::PlannedFetch, policies::Eligible, timers::Timer},
     index::ShardIndex,
+    planted::{Bug, on},
     shard::work::ReservedItem,
 };
 
@@ -58,7 +59,8 @@ pub(crate) fn pick(
         if outstanding && !last {
             continue;
         }
-        let best = if is_client { sources::best(core, name, guesses) } else { None };
+        let asks_others = is_client || on(Bug::FetchPassedOn);
+        let best = if asks_others { sources::best(core, name, guesses) } else { None };
         let fetch_bytes = FETCH_BYTES_MAX.max(core.settings.limits.body_bytes());
         let before = call.fetch.and_then(|fetch| fetch.before);
         let asked = AskedTopic { number, name, max_items: demand.max_items, before, call, fetch_bytes };

@@ -1,6 +1,7 @@
 //! Calls between processes: they take time, and get lost on the way there or back.
 
 use std::{
+    collections::BTreeMap,
     future::Future,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -23,7 +24,7 @@ use super::{cluster::Network, process::Node};
 use crate::fake::{Dice, Life};
 
 /// How often calls were passed on, and what became of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ForwardCounts {
     /// They were answered.
     pub answered: u64,
@@ -31,8 +32,8 @@ pub struct ForwardCounts {
     pub lost: u64,
     /// The process was not reached.
     pub unreached: u64,
-    /// Of all, those that were to lease items.
-    pub fetches: u64,
+    /// Of all, those that were to lease items, by the address of the process that asked.
+    pub fetches: BTreeMap<String, u64>,
 }
 
 /// The way from one process to the others.
@@ -90,7 +91,7 @@ impl SimLinks {
 
     /// Leases items of the process at this address.
     pub async fn fetch(&self, owner: &str, call: FetchCall) -> Result<FetchedItems, FetchError> {
-        self.count(|all| all.fetches += 1);
+        self.count(|all| *all.fetches.entry(self.own.clone()).or_default() += 1);
         let lease =
             |engine: Engine| async move { engine.lease_items(call).await.map(|items| vec![Ok(items)]) };
         match self.pass(owner, 1, lease).await.map(|mut answers| answers.pop()) {

@@ -156,7 +156,7 @@ fn report(world: &World, violations: Vec<Finding>) -> Report {
         told,
     };
     coverage.measure(&record);
-    let forwarded = *world.forwarded.lock().unwrap_or_else(PoisonError::into_inner);
+    let forwarded = world.forwarded.lock().unwrap_or_else(PoisonError::into_inner).clone();
     coverage.forwarded = forwarded.answered;
     coverage.forward_lost = forwarded.lost;
     coverage.forward_unreached = forwarded.unreached;

@@ -156,6 +156,9 @@ engine! {
     items_fetched_beyond_better_ones: FetchBoundIgnored in Cluster breaks "PRIORITY-ACROSS";
     items_that_are_offered_to_several: OfferedTwice in Cluster breaks "MESSAGES";
     items_that_several_polls_ask_for: CountsKept in Cluster breaks "MESSAGES";
+    a_fetch_that_is_passed_on: FetchPassedOn in Cluster breaks "MESSAGES";
+    items_of_a_late_answer_that_are_handed_out_too: LateHandedOut in Cluster breaks "LEASE-EXCLUSIVE";
+    a_source_beyond_its_link: SourceKept in Cluster breaks "MESSAGES";
     items_that_are_offered_to_nobody: NothingOffered in Cluster breaks "WAKE-ACROSS";
     items_of_topics_that_cannot_be_followed: NothingGuessed in Cluster breaks "WAKE-ACROSS"
         with |plan| plan.settings.followed_bytes = 0;

@@ -116,7 +116,9 @@ impl RemoteTopics {
 
     /// The link to a node has ended. What it told is gone with it.
     pub fn unlink(&mut self, address: &str) {
-        if let Some(index) = self.by_address.remove(address) {
+        if let Some(index) = self.by_address.remove(address)
+            && !on(Bug::SourceKept)
+        {
             self.nodes.remove(&index);
             self.walks.remove(&index);
         }
@@ -332,6 +334,16 @@ impl RemoteTopics {
     /// Sends what nodes are to be told. Returns whether something is left for which there is no room yet.
     pub fn flush(&mut self) -> bool {
         self.nodes.values_mut().map(RemoteNode::flush).filter(|left| *left).count() > 0
+    }
+
+    /// Whether nodes are sources while they are linked, and no longer. Checked in the simulation.
+    #[cfg(feature = "planted-bugs")]
+    pub fn check(&self) -> Result<(), String> {
+        let linked: BTreeSet<NodeIndex> = self.by_address.values().copied().collect();
+        match self.nodes.keys().chain(self.walks.keys()).find(|node| !linked.contains(node)) {
+            Some(node) => Err(format!("node {node:?} is a source, and is not linked")),
+            None => Ok(()),
+        }
     }
 
     /// When [`RemoteTopics::visit`] has something to do.

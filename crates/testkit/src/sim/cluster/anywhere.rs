@@ -44,6 +44,13 @@ pub async fn check(world: &World, nodes: &[Node], mut dice: Dice) {
     in_order(world, nodes, &mut dice).await;
 }
 
+/// Fetches of all processes, or of all but this one.
+fn fetches(world: &World, but: Option<&Node>) -> u64 {
+    let forwarded = world.forwarded.lock().unwrap_or_else(PoisonError::into_inner);
+    let counted = forwarded.fetches.iter().filter(|(own, _)| but.is_none_or(|node| node.address != **own));
+    counted.map(|(_, count)| count).sum()
+}
+
 /// Under tiny limits and budgets a call may be refused.
 fn is_tiny(settings: &Settings) -> bool {
     let usual = Settings::default();
@@ -92,8 +99,7 @@ async fn wakes(world: &World, nodes: &[Node], round: usize, dice: &mut Dice) {
         tokio::time::sleep(Duration::from_millis(300)).await;
         stores.enqueue(producer, tenant, vec![item], None).await;
     };
-    let fetches = || world.forwarded.lock().unwrap_or_else(PoisonError::into_inner).fetches;
-    let fetched = fetches();
+    let fetched = fetches(world, None);
     let mut polls = port(world, dice.fork());
     if world.plan.follows_all() {
         // One more at the same node, and one at a third, if there is one.
@@ -104,8 +110,9 @@ async fn wakes(world: &World, nodes: &[Node], round: usize, dice: &mut Dice) {
             third.dequeue(&nodes[(at + 2) % nodes.len()], tenant, call),
             store
         );
-        if fetches() - fetched > 1 {
-            world.blame("MESSAGES", format!("one item of {topic} took {} fetches", fetches() - fetched));
+        let took = fetches(world, None) - fetched;
+        if took > 1 {
+            world.blame("MESSAGES", format!("one item of {topic} took {took} fetches"));
         }
     } else {
         tokio::join!(polls.dequeue(consumer, tenant, call), store);
@@ -152,6 +159,10 @@ async fn in_order(world: &World, nodes: &[Node], dice: &mut Dice) {
     let (tenant, topics) = (0, if world.plan.prefixes { 3 } else { 1 });
     let asked = Topic::from(if world.plan.prefixes { "order-*" } else { "order-0" });
     let mut stored = BTreeSet::new();
+    // All nodes follow the topic.
+    for node in nodes {
+        port.dequeue(node, tenant, poll(tenant, &asked, 1, Duration::ZERO)).await;
+    }
     for number in 0..ITEMS_PER_SHARD * world.plan.shards as u64 {
         let tag = port.next_tag();
         let id = ShardId((number % world.plan.shards as u64 + 1) as u32);
@@ -164,10 +175,9 @@ async fn in_order(world: &World, nodes: &[Node], dice: &mut Dice) {
         }
     }
     let node = dice.pick(nodes).clone();
-    // The node follows the topic from its first poll on.
-    let before = world.recorded();
-    let mut count = port.dequeue(&node, tenant, poll(tenant, &asked, 1, Duration::ZERO)).await;
     tokio::time::sleep(HEARD_AFTER).await;
+    let (before, fetched) = (world.recorded(), fetches(world, Some(&node)));
+    let mut count = 0;
     let follows = world.plan.follows_all();
     for _ in 0..if follows { 2 } else { 40 } * stored.len() {
         count += port.dequeue(&node, tenant, poll(tenant, &asked, 2, Duration::from_millis(400))).await;
@@ -176,6 +186,10 @@ async fn in_order(world: &World, nodes: &[Node], dice: &mut Dice) {
         }
     }
     ack_all(&mut port, &node, tenant, before).await;
+    let passed_on = fetches(world, Some(&node)) - fetched;
+    if passed_on > 0 {
+        world.blame("MESSAGES", format!("nodes that were not polled made {passed_on} fetches"));
+    }
     let mut last = i32::MIN;
     for call in world.calls_since(before) {
         let What::Dequeue { answer: Answer::Done(items), .. } = &call.what else { continue };
