@@ -32,7 +32,7 @@ pub(crate) async fn over_nodes(
     let named = order.iter().map(|position| position.topic.clone()).collect();
     let asked = ActiveTopicsCall { named, ..call.clone() };
     let there = join_all(nodes.iter().map(|node| links.active_topics(node, asked.clone())));
-    let (here, there) = futures_util::join!(engine.active_topics(asked.clone()), there);
+    let (here, there) = tokio::join!(engine.active_topics(asked.clone()), there);
     let parts: Vec<ActiveTopics> = there.into_iter().flatten().chain([here?]).collect();
     let topics = order.into_iter().enumerate();
     let topics = topics.filter_map(|(at, position)| sum(at, position, &parts, call.after.as_ref())).collect();

@@ -7,6 +7,7 @@ mod changing_shards;
 mod contract;
 mod fairness;
 mod first_come;
+mod hundred_nodes;
 mod idle_cost;
 mod migration_cut;
 mod odd_server;
