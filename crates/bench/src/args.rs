@@ -50,7 +50,7 @@ pub enum Command {
         #[arg(long, default_value_t = 5_000_000)]
         items: u64,
     },
-    /// The lifecycle with increasing numbers of topics.
+    /// The lifecycle with increasing numbers of topics, of active ones and by the prefix of all.
     Topics {
         /// Numbers of topics, separated by commas.
         #[arg(long, value_delimiter = ',', default_values_t = [10, 1_000, 100_000])]

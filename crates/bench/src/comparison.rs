@@ -45,7 +45,7 @@ pub enum Scenario {
     /// Deliver items that become due, at this rate per second.
     Delay(u32),
     /// The lifecycle, with consumers that ask for active topics.
-    Topics,
+    Topics(topics::Selection),
     /// Do nothing.
     Idle {
         /// Pause before the measurement.
@@ -191,7 +191,7 @@ impl Entry {
                 let system = Forebay::start(&self.config).await?;
                 let mut candidate = candidate(system.durability().text(), system.settings().await?);
                 let result = match self.scenario {
-                    Scenario::Topics => topics::run(&system, &self.load, phases).await,
+                    Scenario::Topics(selection) => topics::run(&system, &self.load, phases, selection).await,
                     _ => self.run_queue(&system, phases).await,
                 };
                 match result {
@@ -218,7 +218,7 @@ impl Entry {
             Scenario::Latency(rate) => latency::run(system, &self.load, phases, rate).await,
             Scenario::Delay(rate) => delay::run(system, &self.load, phases, rate).await,
             Scenario::Idle { settle } => idle::run(system, &self.load, settle, phases.measured).await,
-            Scenario::Topics => bail!("the topics scenario runs on Forebay only"),
+            Scenario::Topics(_) => bail!("the topics scenario runs on Forebay only"),
         }
     }
 
@@ -229,7 +229,7 @@ impl Entry {
         phases: Phases,
     ) -> anyhow::Result<RoundResult> {
         let (steps, backlog) = match self.scenario {
-            Scenario::Lifecycle(lifecycle::Backlog::Empty) | Scenario::Topics => (Steps::All, 0),
+            Scenario::Lifecycle(lifecycle::Backlog::Empty) | Scenario::Topics(_) => (Steps::All, 0),
             Scenario::Lifecycle(lifecycle::Backlog::LessUrgent(count) | lifecycle::Backlog::Equal(count)) => {
                 (Steps::All, count)
             }

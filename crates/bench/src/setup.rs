@@ -13,7 +13,7 @@ use crate::{
     database::Database,
     load::{Load, Phases},
     other_queues,
-    scenario::lifecycle::Backlog,
+    scenario::{lifecycle::Backlog, topics::Selection},
     system::{SystemConfig, access::Access},
 };
 
@@ -181,16 +181,19 @@ pub fn backlog(common: &CommonSettings, items: u64) -> Comparison {
     common.comparison("backlog", entries)
 }
 
-/// The lifecycle with these numbers of topics.
+/// The lifecycle with these numbers of topics, of which consumers ask for active ones; and with the prefix
+/// of all.
 pub fn topics(common: &CommonSettings, counts: &[u32]) -> Comparison {
-    let entry = |&count: &u32| {
+    let entry = |count: u32, label: String, selection: Selection| {
         let common = common.with_load(|load| {
             load.topics = count;
             load.max_queued = load.max_queued.max(2 * count as usize);
         });
-        common.entry(format!("{count} topics"), Candidate::Forebay, Scenario::Topics)
+        common.entry(label, Candidate::Forebay, Scenario::Topics(selection))
     };
-    common.comparison("topics", counts.iter().map(entry).collect())
+    let active = counts.iter().map(|&count| entry(count, format!("{count} topics"), Selection::Active));
+    let by_prefix = |&count: &u32| entry(count, format!("{count} topics by prefix"), Selection::Prefix);
+    common.comparison("topics", active.chain(counts.iter().map(by_prefix)).collect())
 }
 
 /// The lifecycle with these numbers of shards.

@@ -1,4 +1,5 @@
-//! Measures the lifecycle over many topics: consumers ask which topics are active and dequeue from those.
+//! Measures the lifecycle over many topics: consumers ask which topics are active and dequeue from those, or
+//! by the prefix of all.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -14,7 +15,7 @@ use crate::{
     round_result::RoundResult,
     system::{
         BenchDelivery,
-        forebay::{Client, Forebay, ack, enqueue, namespace, topic_name, topic_number},
+        forebay::{Client, Forebay, ack, enqueue, namespace, topic_name, topic_number, topic_prefix},
     },
     times::{SharedHistogram, now},
     workload::{
@@ -30,16 +31,36 @@ const PAGE_SIZE: u32 = 100;
 /// How long a consumer waits when no topic is active.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// How consumers choose the topics from which they dequeue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// They ask which topics are active.
+    Active,
+    /// They name what all topics begin with.
+    Prefix,
+}
+
 /// Measures the lifecycle. Each topic has one item from the start, less urgent than all others, so that every
 /// topic stays known.
-pub async fn run(system: &Forebay, load: &Load, phases: Phases) -> anyhow::Result<RoundResult> {
+pub async fn run(
+    system: &Forebay,
+    load: &Load,
+    phases: Phases,
+    selection: Selection,
+) -> anyhow::Result<RoundResult> {
     let state = RunState::new(load)?;
     let pages = SharedHistogram::new()?;
     fill(&state, system).await?;
     let mut producers = start_producers(&state, system, None, None).await?;
     let mut consumers = JoinSet::new();
     for worker in 0..load.consumers {
-        consumers.spawn(consume(state.clone(), system.client(), worker, pages.clone()));
+        let (state, client, pages) = (state.clone(), system.client(), pages.clone());
+        consumers.spawn(async move {
+            match selection {
+                Selection::Active => consume(state, client, worker, pages).await,
+                Selection::Prefix => consume_by_prefix(state, client).await,
+            }
+        });
     }
     let workers = [&mut producers, &mut consumers];
     let measured = measure(&state, system, phases, workers, || pages.reset()).await?;
@@ -49,7 +70,9 @@ pub async fn run(system: &Forebay, load: &Load, phases: Phases) -> anyhow::Resul
     // The initial items are delivered too, although they were not enqueued in the measured phase.
     let LoopMeasurements { settled, confirmed, took, usage } = measured;
     let mut result = RoundResult::of_items(settled.min(confirmed), took, usage);
-    result.add_less_is_better("page p99", "ms", page);
+    if selection == Selection::Active {
+        result.add_less_is_better("page p99", "ms", page);
+    }
     Ok(result)
 }
 
@@ -106,23 +129,43 @@ async fn consume(
                 break;
             }
         }
-        let request = v1::DequeueRequest { namespace: namespace(), demands, ..Default::default() };
-        let answer = async { Ok(client.dequeue(request).await?) };
-        let items = with_timeout("dequeue", Duration::ZERO, answer).await?.into_inner().items;
-        if items.is_empty() {
+        if take(&state, &mut client, demands).await? == 0 {
             stall.check(&state)?;
-            continue;
         }
-        let count = items.len();
-        let mut receipts = Vec::with_capacity(count);
-        for item in items {
-            let topic = topic_number(&item.topic)?;
-            state.delivery_check.check(&BenchDelivery { topic, payload: item.payload })?;
-            receipts.push(item.receipt);
-        }
-        with_timeout("ack", Duration::ZERO, ack(&mut client, receipts)).await?;
-        state.settled.fetch_add(count as u64, Ordering::Relaxed);
-        state.in_flight_limit.release(count);
     }
     Ok(())
+}
+
+async fn consume_by_prefix(state: Arc<RunState>, mut client: Client) -> anyhow::Result<()> {
+    let mut stall = StallDetector::new();
+    while !state.is_done() {
+        let selector = Some(v1::topic_demand::Selector::TopicPrefix(topic_prefix()));
+        let demand = v1::TopicDemand { selector, max_items: state.load.batch as u32 };
+        if take(&state, &mut client, vec![demand]).await? == 0 {
+            stall.check(&state)?;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+    Ok(())
+}
+
+/// Takes items and acks them. Returns how many.
+async fn take(state: &RunState, client: &mut Client, demands: Vec<v1::TopicDemand>) -> anyhow::Result<usize> {
+    let request = v1::DequeueRequest { namespace: namespace(), demands, ..Default::default() };
+    let answer = async { Ok(client.dequeue(request).await?) };
+    let items = with_timeout("dequeue", Duration::ZERO, answer).await?.into_inner().items;
+    let count = items.len();
+    if count == 0 {
+        return Ok(0);
+    }
+    let mut receipts = Vec::with_capacity(count);
+    for item in items {
+        let topic = topic_number(&item.topic)?;
+        state.delivery_check.check(&BenchDelivery { topic, payload: item.payload })?;
+        receipts.push(item.receipt);
+    }
+    with_timeout("ack", Duration::ZERO, ack(client, receipts)).await?;
+    state.settled.fetch_add(count as u64, Ordering::Relaxed);
+    state.in_flight_limit.release(count);
+    Ok(count)
 }

@@ -116,6 +116,11 @@ pub fn namespace() -> String {
     NAMESPACE.to_owned()
 }
 
+/// The begin of all topics' names.
+pub fn topic_prefix() -> String {
+    "t".to_owned()
+}
+
 /// The name of topic number `topic`.
 pub fn topic_name(topic: u32) -> String {
     format!("t{topic}")

@@ -89,6 +89,7 @@ fn scaling_sections(usual: &CommonSettings) -> Vec<Section> {
         .memory(2, "node", None);
     let topics = Section::of(setup::topics(usual, &[10, 100_000]))
         .ratio(1, 0, "throughput", Some(AtLeast(0.6)))
+        .ratio(3, 2, "throughput", Some(AtLeast(0.8)))
         .metric(1, "page p99", "ms", Some(Below(20.0)));
     let shards = Section::of(setup::shards(usual, &[4, 16])).ratio(1, 0, "efficiency", Some(AtLeast(0.85)));
     let idle = Section::of(setup::idle(
