@@ -9,8 +9,9 @@ use crate::{
     messages::tenant_budget::{Charge, TenantBudget},
 };
 
-/// Fetches under way from one node; a tenant may have a quarter of them.
-const FETCHES_MAX: usize = 256;
+/// Fetches under way from one node; a tenant may have a quarter of them: that node has room for as many that
+/// are for one item each.
+const FETCHES_MAX: usize = 240;
 /// Subscriptions of one message.
 const SUBSCRIPTIONS_MAX: usize = 512;
 /// How long a node that answers late is not asked, at first and at most.
