@@ -232,6 +232,11 @@ impl Node {
         self.memory("VmHWM:") - self.memory("RssFile:")
     }
 
+    /// From now on [`Node::peak_bytes`] is about what comes.
+    pub fn forget_peak(&self) {
+        fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
+    }
+
     /// The bytes of data that the process has in memory now.
     pub fn resident_bytes(&self) -> u64 {
         self.memory("RssAnon:")

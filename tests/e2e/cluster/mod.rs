@@ -21,6 +21,7 @@ mod joins;
 mod kills;
 mod lost_shard;
 mod made_tokens;
+mod many_polls;
 mod moves;
 mod named_shards;
 pub mod nodes;
