@@ -1,6 +1,7 @@
 //! One connection through a proxy: two directions that share their end.
 
 use std::{
+    collections::VecDeque,
     future::pending,
     slice,
     sync::atomic::{AtomicU8, Ordering},
@@ -13,7 +14,7 @@ use tokio::{
         tcp::{ReadHalf, WriteHalf},
     },
     sync::watch,
-    time::sleep,
+    time::{Instant, sleep, sleep_until},
 };
 
 use super::{
@@ -74,6 +75,25 @@ const RESET_ON_ANSWER: u8 = 1;
 /// Nothing passes any more.
 const SILENT: u8 = 2;
 
+/// Pieces that are held up at one time.
+const HELD_MAX: usize = 1_024;
+
+/// Bytes that are passed on later.
+struct HeldPiece {
+    /// When.
+    due: Instant,
+    /// The bytes.
+    bytes: Vec<u8>,
+}
+
+/// Waits until the first piece may be passed on. For ever if there is none.
+async fn first_is_due(held: &VecDeque<HeldPiece>) {
+    match held.front() {
+        Some(first) => sleep_until(first.due).await,
+        None => pending().await,
+    }
+}
+
 /// One direction of a connection.
 struct Way<'a> {
     /// Where its bytes go.
@@ -94,23 +114,42 @@ impl Way<'_> {
     /// Passes bytes on until one side ends its stream.
     async fn pump(&mut self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> Result<(), Reset> {
         let mut buffer = vec![0; PIECE_BYTES];
-        loop {
+        let (mut held, mut is_open) = (VecDeque::new(), true);
+        while is_open || !held.is_empty() {
             self.not_stalled().await?;
-            let count = from.read(&mut buffer).await.map_err(|_| Reset)?;
+            let count = tokio::select! {
+                biased;
+                () = first_is_due(&held) => None,
+                count = from.read(&mut buffer), if is_open && held.len() < HELD_MAX => Some(count),
+            };
             // Bytes that have come meanwhile are not passed on either.
             self.not_stalled().await?;
+            let Some(count) = count else {
+                let Some(HeldPiece { bytes, .. }) = held.pop_front() else { continue };
+                self.pass_if_open(&bytes, &mut to).await?;
+                continue;
+            };
+            let count = count.map_err(|_| Reset)?;
             if count == 0 {
-                return to.shutdown().await.map_err(|_| Reset);
+                is_open = false;
+                continue;
             }
             let delay = self.rules.borrow().delays[self.toward as usize];
-            if !delay.is_zero() {
-                sleep(delay).await;
+            if delay.is_zero() && held.is_empty() {
+                self.pass_if_open(&buffer[..count], &mut to).await?;
+            } else {
+                held.push_back(HeldPiece { due: Instant::now() + delay, bytes: buffer[..count].to_vec() });
             }
-            match self.state.load(Ordering::Relaxed) {
-                SILENT => return pending().await,
-                RESET_ON_ANSWER if self.toward == Toward::Client => return Err(Reset),
-                _ => self.pass(&buffer[..count], &mut to).await?,
-            }
+        }
+        to.shutdown().await.map_err(|_| Reset)
+    }
+
+    /// Passes a piece on, as far as the state of the connection allows.
+    async fn pass_if_open(&mut self, piece: &[u8], to: &mut WriteHalf<'_>) -> Result<(), Reset> {
+        match self.state.load(Ordering::Relaxed) {
+            SILENT => pending().await,
+            RESET_ON_ANSWER if self.toward == Toward::Client => Err(Reset),
+            _ => self.pass(piece, to).await,
         }
     }
 
