@@ -3,6 +3,7 @@
 //! Tests that begin with `row_` are named after the rows of the table of faults.
 
 mod anywhere;
+mod anywhere_faults;
 mod audit;
 mod away;
 mod bench;
@@ -25,6 +26,7 @@ mod many_polls;
 mod moves;
 mod named_shards;
 pub mod nodes;
+mod one_front;
 pub mod operate;
 mod operations;
 mod pauses;
