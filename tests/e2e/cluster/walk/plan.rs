@@ -83,6 +83,8 @@ pub enum Step {
     RefusePeer(usize),
     /// Messages from other nodes to a node do not arrive, and connections stay open.
     StallPeer(usize, Ways),
+    /// Each piece of bytes on the way of other nodes to a node comes so much later.
+    DelayPeer(usize, Ways, Duration),
     /// An operator moves a shard to a node.
     MoveShard(u32, usize),
     /// An operator kills so many statements, or their connections.
@@ -128,7 +130,9 @@ impl Step {
             | Self::CutWay(way, ..)
             | Self::TrapCommits(way, ..) => Subject::Way(way),
             Self::StallCatalog(_) | Self::ResetCatalog => Subject::Catalog,
-            Self::RefusePeer(node) | Self::StallPeer(node, _) => Subject::Peer(node),
+            Self::RefusePeer(node) | Self::StallPeer(node, _) | Self::DelayPeer(node, ..) => {
+                Subject::Peer(node)
+            }
             Self::MoveShard(..) => Subject::Operator,
             Self::Kill(server, ..) | Self::JumpClock(server, _) => Subject::Server(server),
             Self::HoldRows(shard, _) => Subject::Rows(shard),
@@ -227,7 +231,11 @@ impl Plan {
             6 => Step::TrapCommits(server, [Spring::ResetAfter, Spring::SilentAfter][size as usize % 2], few),
             7 => Step::TrapCommits(server, Spring::SilentBefore, few),
             8 => [Step::ResetCatalog, Step::StallCatalog(ways)][size as usize % 2],
-            _ => [Step::RefusePeer(node), Step::StallPeer(node, ways)][size as usize % 2],
+            _ => [
+                Step::RefusePeer(node),
+                Step::StallPeer(node, ways),
+                Step::DelayPeer(node, ways, Duration::from_millis(200)),
+            ][size as usize],
         }
     }
 
@@ -259,7 +267,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_step_comes() {
-        for (wires, all) in [(Wires::Proxies, 19), (Wires::Namespaces, 10)] {
+        for (wires, all) in [(Wires::Proxies, 20), (Wires::Namespaces, 10)] {
             let mut plan = Plan::new(1, wires);
             let turns: Vec<Turn> = (0..1_000).map(|_| plan.turn()).collect();
             let kinds: std::collections::HashSet<_> =

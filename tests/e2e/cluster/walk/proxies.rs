@@ -34,6 +34,7 @@ impl Proxies {
                 self.peers[node].reset();
             }
             Step::StallPeer(node, ways) => self.peers[node].stall(ways),
+            Step::DelayPeer(node, ways, delay) => self.peers[node].delay(ways, delay),
             _ => {}
         }
     }
