@@ -23,21 +23,22 @@ use crate::{
 /// The most items that are leased for a poll in one piece.
 const LEASE_ITEMS_MAX: usize = 250;
 
-/// Woken topics of one turn.
-const WOKEN_PER_TURN_MAX: usize = 1_000;
+/// Woken topics of one turn. To collect them takes time, too.
+const WOKEN_PER_TURN_MAX: usize = 128;
 
 /// Serves the polls of topics that have something new, for so long at most; the rest has the next turn. A
 /// poll may wait for several of these topics: whoever came first to any of them is first. One that found
 /// nothing looked at all of its topics, and need not do so again.
 pub(crate) fn serve_woken(core: &mut Core, limit: Duration) {
     let at = core.time.monotonic();
-    let until = at.plus(limit);
     let mut found_nothing = FxHashSet::default();
     let mut first: BTreeSet<(u64, TopicName)> = BTreeSet::new();
     for _ in 0..core.topics.woken_count().min(WOKEN_PER_TURN_MAX) {
         let Some(name) = core.topics.next_woken() else { break };
         first.extend(first_waiting(core, &name).map(|id| (id, name)));
     }
+    // Counted from here on: a turn that only collected topics, and woke them again, would serve nobody.
+    let until = core.time.monotonic().plus(limit);
     while let Some((id, name)) = pop(&mut first) {
         if core.time.monotonic() >= until {
             core.topics.wake(name);
