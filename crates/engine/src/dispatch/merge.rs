@@ -26,8 +26,9 @@ use crate::{
 
 /// Nodes from which items are fetched for a poll at one time.
 const FETCHES_PER_POLL: usize = 4;
-/// Bytes of bodies that one fetch may bring.
-pub(super) const FETCH_BYTES_MAX: usize = 1 << 20;
+/// Bytes of bodies that one fetch may bring: a node has room for as many fetches as another one begins for a
+/// tenant.
+pub(super) const FETCH_BYTES_MAX: usize = 256 << 10;
 
 /// The items picked so far.
 #[derive(Default)]

@@ -37,10 +37,11 @@ pub(crate) fn serve_woken(core: &mut Core, limit: Duration) {
         let Some(name) = core.topics.next_woken() else { break };
         first.extend(first_waiting(core, &name).map(|id| (id, name)));
     }
-    // Counted from here on: a turn that only collected topics, and woke them again, would serve nobody.
-    let until = core.time.monotonic().plus(limit);
+    // Counted from here on, and one is served: a turn that only collected topics, and woke them again, would
+    // serve nobody.
+    let (until, mut is_first) = (core.time.monotonic().plus(limit), true);
     while let Some((id, name)) = pop(&mut first) {
-        if core.time.monotonic() >= until {
+        if !std::mem::take(&mut is_first) && core.time.monotonic() >= until {
             core.topics.wake(name);
             return first.into_iter().for_each(|(_, name)| core.topics.wake(name));
         }
@@ -198,5 +199,20 @@ mod tests {
         assert!((50..90).contains(&core.polls.len()), "{} polls are left", core.polls.len());
         (0..4).for_each(|_| serve_woken(&mut core, Duration::from_millis(30)));
         assert!(core.polls.is_empty() && !core.topics.has_woken());
+    }
+
+    #[test]
+    fn a_turn_serves_a_poll_however_little_time_there_is() {
+        let mut core = Core::for_test_with(Arc::new(SlowClock::default()));
+        for id in 0..3 {
+            let name = TopicName::new("ns", format!("t{id}"));
+            core.add_poll(id, name.topic.clone(), Monotonic::default());
+            core.topics.add_waiting(name.clone(), id);
+            core.topics.wake(name);
+        }
+        for left in [2, 1, 0] {
+            serve_woken(&mut core, Duration::ZERO);
+            assert_eq!(core.polls.len(), left);
+        }
     }
 }

@@ -95,6 +95,13 @@ impl PrefixOrder {
     /// The ready items of a topic are these; `None`: there are none. One that had none before, or others of
     /// another priority, is the last of its priority.
     pub fn set(&mut self, topic: &Topic, ready: Option<ReadyTopic>) {
+        if let (Some(place), Some(now)) = (self.places.get_mut(topic), ready)
+            && (place.topic.priority, place.topic.weight) == (now.priority, now.weight)
+        {
+            self.ready = self.ready - place.topic.ready + now.ready;
+            place.topic = now;
+            return;
+        }
         let before = self.places.remove(topic);
         if let Some(Place { topic: before, turn, .. }) = &before {
             self.turns.remove(&(before.priority, *turn));

@@ -91,7 +91,7 @@ impl RemoteTopics {
     /// This node answered late, and is not asked for items yet.
     pub fn is_late(&self, address: &str, at: Monotonic) -> bool {
         let node = self.by_address.get(address).and_then(|index| self.nodes.get(index));
-        node.is_some_and(|node| node.is_suspended(at))
+        node.is_some_and(|node| node.is_late(at))
     }
 
     /// Bytes of the topics that are followed.
@@ -178,7 +178,7 @@ impl RemoteTopics {
         let mut found = Vec::new();
         for source in topic.sources.iter().filter(|source| source.has_items()) {
             let Some(node) = self.nodes.get(&source.node) else { continue };
-            match node.suspended_until().into_iter().chain(source.suspended_until).max() {
+            match node.suspended_until(&name.namespace).into_iter().chain(source.suspended_until).max() {
                 Some(until) if at < until => *later = Some(later.map_or(until, |later| later.min(until))),
                 _ => found.push(*source),
             }
@@ -189,7 +189,9 @@ impl RemoteTopics {
     /// Nodes that tell nothing of a topic: it is not followed, or they have no room for another follower.
     /// They may have items all the same.
     fn silent(&self, name: &TopicName, at: Monotonic) -> SmallVec<[NodeIndex; 4]> {
-        let is_asked = |node: &NodeIndex| self.nodes.get(node).is_some_and(|node| !node.is_suspended(at));
+        let is_asked = |node: &NodeIndex| {
+            self.nodes.get(node).is_some_and(|node| !node.is_suspended(&name.namespace, at))
+        };
         match self.topics.get(name) {
             // Their first words are waited for.
             Some(topic) if at < topic.begun_at.plus(FIRST_HEADS_TIMEOUT) => SmallVec::new(),
@@ -457,7 +459,7 @@ mod tests {
             (1, Some(node)),
             "no room here"
         );
-        topics.node_mut(node).unwrap().is_late(at(1));
+        topics.node_mut(node).unwrap().suspend(&"ns".into(), at(1));
         assert_eq!(topics.guess(&unfollowed, at(1), &mut rng), None);
     }
 

@@ -9,8 +9,7 @@ use crate::{
     messages::tenant_budget::{Charge, TenantBudget},
 };
 
-/// Fetches under way from one node; a tenant may have a quarter of them: that node has room for as many that
-/// are for one item each.
+/// Fetches under way from one node; a tenant may have a quarter of them: that node has room for as many.
 const FETCHES_MAX: usize = 240;
 /// Subscriptions of one message.
 const SUBSCRIPTIONS_MAX: usize = 512;
@@ -24,16 +23,25 @@ pub(crate) struct RemoteNode {
     pub address: String,
     /// The number of the link, as the node knows it.
     pub link: u64,
-    /// It answered late, and is not asked before.
-    suspended_until: Option<Monotonic>,
-    /// For how long it was suspended last.
-    suspended: Duration,
+    /// Tenants whose fetches it answered late. The fetches of one may be many, and wait for each other there.
+    late: BTreeMap<Namespace, Suspension>,
+    /// The log has that it answers late.
+    is_said: bool,
     /// Places for fetches.
     places: Arc<TenantBudget>,
     /// News for it, by topic.
     untold: BTreeMap<TopicName, Option<u32>>,
     /// The way to it.
     subscriptions: tokio::sync::mpsc::Sender<Vec<Subscription>>,
+}
+
+/// A node is not asked for the items of a tenant.
+#[derive(Debug)]
+struct Suspension {
+    /// It is not asked before.
+    until: Monotonic,
+    /// For how long it was suspended last.
+    span: Duration,
 }
 
 impl RemoteNode {
@@ -43,8 +51,8 @@ impl RemoteNode {
         Self {
             address,
             link,
-            suspended_until: None,
-            suspended: Duration::ZERO,
+            late: BTreeMap::new(),
+            is_said: false,
             places: TenantBudget::new(FETCHES_MAX),
             untold: BTreeMap::new(),
             subscriptions,
@@ -73,34 +81,74 @@ impl RemoteNode {
         !self.untold.is_empty() && !self.subscriptions.is_closed()
     }
 
-    /// It answered late, and is not asked before.
-    pub fn suspended_until(&self) -> Option<Monotonic> {
-        self.suspended_until
+    /// Until when it is not asked for items of a tenant, because it answered late. It may be over.
+    pub fn suspended_until(&self, namespace: &Namespace) -> Option<Monotonic> {
+        self.late.get(namespace).map(|suspension| suspension.until)
     }
 
-    /// It answered late, and is not asked yet.
-    pub fn is_suspended(&self, at: Monotonic) -> bool {
-        self.suspended_until.is_some_and(|until| at < until)
+    /// It answered late, and is not asked for items of a tenant yet.
+    pub fn is_suspended(&self, namespace: &Namespace, at: Monotonic) -> bool {
+        self.suspended_until(namespace).is_some_and(|until| at < until)
     }
 
-    /// It did not answer in time. The second time in a row it is left alone for twice as long.
-    pub fn is_late(&mut self, at: Monotonic) {
-        if self.is_suspended(at) {
+    /// It is not asked for items of some tenant.
+    pub fn is_late(&self, at: Monotonic) -> bool {
+        self.late.values().any(|suspension| at < suspension.until)
+    }
+
+    /// It did not answer a tenant in time. The second time in a row it is left alone for twice as long.
+    pub fn suspend(&mut self, namespace: &Namespace, at: Monotonic) {
+        if self.is_suspended(namespace, at) {
             return;
         }
         let (first, most) = SUSPENDED;
-        if self.suspended == first {
+        // Tenants that have not asked since count as new.
+        self.late.retain(|_, suspension| at < suspension.until.plus(most));
+        let before = self.late.get(namespace).map_or(Duration::ZERO, |suspension| suspension.span);
+        if before >= first && !std::mem::replace(&mut self.is_said, true) {
             tracing::warn!("the node at {} answers late: its items do not come here for now", self.address);
         }
-        self.suspended = (self.suspended * 2).clamp(first, most);
-        self.suspended_until = Some(at.plus(self.suspended));
+        let span = (before * 2).clamp(first, most);
+        self.late.insert(namespace.clone(), Suspension { until: at.plus(span), span });
     }
 
-    /// It answered in time.
-    pub fn answered(&mut self) {
-        if self.suspended > SUSPENDED.0 {
+    /// It answered a tenant in time.
+    pub fn answered(&mut self, namespace: &Namespace) {
+        self.late.remove(namespace);
+        if self.late.is_empty() && std::mem::take(&mut self.is_said) {
             tracing::info!("the node at {} answers in time again", self.address);
         }
-        (self.suspended, self.suspended_until) = (Duration::ZERO, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_late_for_one_tenant_is_asked_for_the_others() {
+        let (subscriptions, _sent) = tokio::sync::mpsc::channel(1);
+        let mut node = RemoteNode::new("a:1".to_owned(), PeerLink { number: 1, subscriptions });
+        let at = |ms| Monotonic::from_start(Duration::from_millis(ms));
+        let [one, other] = ["one", "other"].map(Namespace::from);
+        node.suspend(&one, at(0));
+        assert!(node.is_suspended(&one, at(999)) && !node.is_suspended(&other, at(999)));
+        assert!(node.is_late(at(999)) && !node.is_late(at(1_000)));
+        // It is late again, for twice as long, and at most for five seconds.
+        node.suspend(&one, at(1_000));
+        node.suspend(&one, at(1_001));
+        assert_eq!(node.suspended_until(&one), Some(at(3_000)));
+        node.suspend(&one, at(3_000));
+        node.suspend(&one, at(7_000));
+        assert_eq!(node.suspended_until(&one), Some(at(12_000)));
+        // An answer to another tenant says nothing of this one.
+        node.answered(&other);
+        assert!(node.is_late(at(11_999)) && node.is_said);
+        node.answered(&one);
+        assert!(!node.is_late(at(11_999)) && !node.is_said);
+        // Tenants that have not asked for long are forgotten.
+        node.suspend(&one, at(20_000));
+        node.suspend(&other, at(26_000));
+        assert_eq!(node.late.len(), 1);
     }
 }
