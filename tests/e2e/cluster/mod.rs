@@ -17,6 +17,7 @@ mod dev;
 mod faults;
 mod forgotten;
 mod forward;
+mod hostile;
 mod items;
 mod joins;
 mod kills;
