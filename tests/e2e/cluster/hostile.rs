@@ -1,7 +1,7 @@
 //! A tenant that does its worst at one node, beside another one that works over all nodes.
 //!
-//! What the machine has to do for the hostile tenant counts for nothing: it does the same while it works at a
-//! node of another cluster, and both are compared.
+//! The machine's work for the hostile tenant counts for nothing: it does the same while it works at a node of
+//! another cluster, and both are compared.
 
 use std::{
     sync::{
@@ -59,8 +59,8 @@ const UNREAD_CALLS: usize = 20;
 const UNREAD_ITEMS: usize = 200;
 /// An attack is given up after this time, and made again after the other.
 const ATTACK: (Duration, Duration) = (Duration::from_secs(3), Duration::from_millis(100));
-/// A call of the friendly tenant takes at most so many times as long beside the hostile one: with a debug build
-/// 2.1 to 2.8 times, with a release build 1.4 to 1.9. Where it had to wait for its turn, 60 times.
+/// A call of the friendly tenant takes at most so many times as long beside the hostile one: with a debug
+/// build 2.1 to 2.8 times, with a release build 1.4 to 1.9. Where it had to wait for its turn, 60 times.
 const RATIO_MAX: f64 = 8.0;
 
 /// A call for an item of each of these topics, or of all that begin so.

@@ -168,7 +168,8 @@ async fn consume(network: Arc<Network>, node: usize, work: Duration, done: Arc<A
 }
 
 /// Stores so many items, one each so often, at the owners in turn, while each other node has a consumer that
-/// works on each for so long. Returns how many messages an item took, and how long the last one took beyond that.
+/// works on each for so long. Returns how many messages an item took, and how long the last one took beyond
+/// that.
 async fn messages_per_item(items: u64, every: Duration, work: Duration) -> (f64, Duration) {
     let (network, _links) = begin().await;
     let (done, mut consumers) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
