@@ -140,7 +140,7 @@ fn backlog() {
 #[test]
 fn topics() {
     let report = run("topics --counts 3,50");
-    report.holds(&["3 topics", "50 topics"]);
+    report.holds(&["3 topics", "50 topics", "3 topics by prefix", "50 topics by prefix"]);
     assert!(report.metrics().contains(&"page p99"));
 }
 

@@ -42,10 +42,11 @@ pub(crate) fn shards(core: &Core, reply: Reply<Vec<ShardLook>>) {
 
 /// A slice of the topics.
 pub(crate) fn topics(core: &mut Core, slice: TopicsSlice, reply: Reply<TopicsSnapshot>) {
-    let TopicsSlice { scope, from, most, .. } = slice;
+    let TopicsSlice { scope, from, waited, most, .. } = slice;
     let moment = core.time.moment();
     let inside = |name: &&TopicName| scope.namespace.is_none() || scope.contains(name);
-    let names: Vec<TopicName> = core.topics.listed(from).take_while(inside).take(most).cloned().collect();
+    let names: Vec<TopicName> =
+        core.topics.listed(from, waited).take_while(inside).take(most).cloned().collect();
     let looked_at = names.len();
     let through = names.last().filter(|_| looked_at == most).cloned();
     let mut doubtful = BTreeSet::new();

@@ -129,9 +129,10 @@ impl TopicDirectory {
         self.names.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded))
     }
 
-    /// All topics by name, from here on, and those without a row that polls wait for.
-    pub fn listed(&self, from: Bound<TopicName>) -> impl Iterator<Item = &TopicName> {
-        let mut waited = self.waited.range((from.clone(), Bound::Unbounded)).peekable();
+    /// All topics by name, from here on; with `waited` those without a row that polls wait for, too.
+    pub fn listed(&self, from: Bound<TopicName>, waited: bool) -> impl Iterator<Item = &TopicName> {
+        let others = waited.then(|| self.waited.range((from.clone(), Bound::Unbounded)));
+        let mut waited = others.into_iter().flatten().peekable();
         let mut names = self.names.range((from, Bound::Unbounded)).peekable();
         std::iter::from_fn(move || match (names.peek(), waited.peek()) {
             (Some(name), Some(other)) if other < name => waited.next(),
@@ -374,7 +375,7 @@ mod tests {
     fn a_topic_without_rows_is_listed_while_a_poll_waits_for_it() {
         let mut topics = TopicDirectory::default();
         let listed = |topics: &TopicDirectory, from| -> Vec<String> {
-            topics.listed(from).map(|name| name.topic.to_string()).collect()
+            topics.listed(from, true).map(|name| name.topic.to_string()).collect()
         };
         topics.add_part(name("b"), part(0));
         topics.add_part(name("d"), part(0));
@@ -383,6 +384,7 @@ mod tests {
         }
         assert_eq!(listed(&topics, Bound::Unbounded), ["a", "b", "c", "d", "e"]);
         assert_eq!(listed(&topics, Bound::Excluded(name("b"))), ["c", "d", "e"]);
+        assert_eq!(topics.listed(Bound::Unbounded, false).count(), 2);
         topics.remove_part(&name("b"), part(0));
         topics.remove_part(&name("d"), part(0));
         topics.add_part(name("e"), part(0));

@@ -43,7 +43,7 @@ impl Engine {
         let (name, filter) = (spec.name(), Filter::parse(&spec.filter, filter_fields(spec.kind))?);
         let scope = TopicScope { namespace: Some(name.namespace.clone()), prefix: name.topic.to_string() };
         let shards = self.look_shards(&scope).await?;
-        let seen = self.look_topics(&scope, Bound::Included(name.clone()), 1).await?;
+        let seen = self.look_topics(&scope, Bound::Included(name.clone()), false, 1).await?;
         let parts = seen.topics.into_iter().filter(|topic| topic.figures.name == name);
         let parts: Vec<_> = parts.flat_map(|topic| topic.parts).collect();
         let known = shards.iter().filter(|shard| !seen.doubtful.contains(&shard.id));

@@ -115,7 +115,7 @@ impl Engine {
         let (mut from, mut looked_at) = (scope.begin(None), 0);
         let slice = if call.topic.is_some() { 1 } else { SLICE };
         loop {
-            let seen = self.look_topics(scope, from, slice).await?;
+            let seen = self.look_topics(scope, from, false, slice).await?;
             found.missed.extend(seen.doubtful);
             looked_at += seen.looked_at;
             for TopicSnapshot { figures, parts } in

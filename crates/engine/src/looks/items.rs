@@ -79,7 +79,7 @@ impl Engine {
         let scope =
             TopicScope { namespace: Some(call.name.namespace.clone()), prefix: call.name.topic.to_string() };
         let shards = self.look_shards(&scope).await?;
-        let seen = self.look_topics(&scope, Bound::Included(call.name.clone()), 1).await?;
+        let seen = self.look_topics(&scope, Bound::Included(call.name.clone()), false, 1).await?;
         let parts = seen.topics.into_iter().filter(|topic| topic.figures.name == call.name);
         let mut topics: HashMap<ShardId, Vec<TopicId>> = HashMap::new();
         for part in parts.flat_map(|topic| topic.parts) {

@@ -43,7 +43,7 @@ impl Engine {
         let call = TopicsCall { scope: scope.clone(), after: None, limit: 1, due: true, forgotten: false };
         let page = self.list_topics(call).await?;
         let topic = page.topics.into_iter().find(|topic| topic.name == name);
-        let seen = self.look_topics(&scope, Bound::Included(name.clone()), 1).await?;
+        let seen = self.look_topics(&scope, Bound::Included(name.clone()), false, 1).await?;
         let parts = seen.topics.into_iter().filter(|topic| topic.figures.name == name);
         let mut counts = Counts::default();
         let mut missed = seen.doubtful;

@@ -47,7 +47,7 @@ impl Engine {
         let BehindCall { name, id, key } = call;
         let scope = scope(name);
         let shards = self.look_shards(&scope).await?;
-        let seen = self.look_topics(&scope, Bound::Included(name.clone()), 1).await?;
+        let seen = self.look_topics(&scope, Bound::Included(name.clone()), false, 1).await?;
         let parts = seen.topics.into_iter().filter(|topic| topic.figures.name == *name);
         let mut count = 0;
         for part in parts.flat_map(|topic| topic.parts).filter(|part| part.ready > 0) {

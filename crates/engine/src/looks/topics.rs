@@ -54,15 +54,16 @@ impl Engine {
         self.ask(|reply| Event::LookShards { caller, reply }).await
     }
 
-    /// A slice of the topics in memory.
+    /// A slice of the topics in memory. `waited`: also of those without a row that polls wait for.
     pub(super) async fn look_topics(
         &self,
         scope: &TopicScope,
         from: Bound<TopicName>,
+        waited: bool,
         most: usize,
     ) -> Result<TopicsSnapshot, Refusal> {
-        let slice =
-            TopicsSlice { caller: caller(scope.namespace.as_ref()), scope: scope.clone(), from, most };
+        let (caller, scope) = (caller(scope.namespace.as_ref()), scope.clone());
+        let slice = TopicsSlice { caller, scope, from, waited, most };
         self.ask(|reply| Event::LookTopics { slice, reply }).await
     }
 
@@ -72,14 +73,15 @@ impl Engine {
         Ok(shards.into_iter().map(|shard| shard.id).collect())
     }
 
-    /// A slice of the topics in memory, of all namespaces, by name. `None`: the node owns no shard for
-    /// certain.
+    /// A slice of the topics in memory that have a row, of all namespaces, by name. `None`: the node owns no
+    /// shard for certain.
     pub async fn topics_in_memory(&self, from: Bound<TopicName>) -> Result<Option<MemorySlice>, Refusal> {
         let scope = TopicScope { namespace: None, prefix: String::new() };
         if from == Bound::Unbounded && self.look_shards(&scope).await?.is_empty() {
             return Ok(None);
         }
-        let TopicsSnapshot { topics, shards, through, .. } = self.look_topics(&scope, from, SLICE).await?;
+        let TopicsSnapshot { topics, shards, through, .. } =
+            self.look_topics(&scope, from, false, SLICE).await?;
         let topics = topics.into_iter().map(|topic| topic.figures).collect();
         Ok(Some(MemorySlice { topics, shards, through }))
     }
@@ -128,7 +130,7 @@ impl Engine {
         let mut page = Page::default();
         let mut lost = BTreeSet::new();
         loop {
-            let seen = self.look_topics(scope, from, SLICE).await?;
+            let seen = self.look_topics(scope, from, true, SLICE).await?;
             lost.extend(seen.doubtful);
             page.scanned += seen.looked_at;
             page.through.clone_from(&seen.through);

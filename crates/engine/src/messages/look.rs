@@ -64,6 +64,8 @@ pub(crate) struct TopicsSlice {
     pub scope: TopicScope,
     /// Where it begins.
     pub from: Bound<TopicName>,
+    /// Topics without a row that polls wait for are among them.
+    pub waited: bool,
     /// At most so many topics are looked at.
     pub most: usize,
 }
