@@ -35,7 +35,7 @@ const POLL_DEADLINE: Duration = Duration::from_secs(7);
 const PAUSE: Duration = Duration::from_millis(40);
 /// Calls of a producer without an answer. Some may hang while others go on.
 const CALLS_MAX: usize = 30;
-/// Items behind all others of their shards and topics are delivered within this time.
+/// Items that are more urgent than all others of their shards are delivered within this time.
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(30);
 
 /// Producers and consumers that work.
@@ -123,34 +123,35 @@ impl Work {
         })
     }
 
-    /// Stores items behind all that these shards have, at this node, and waits until they are delivered.
+    /// Stores items in these shards, at this node, and waits until they are delivered.
     pub async fn caught_up(&self, what: &str, node: Channel, shards: &BTreeSet<u64>) {
         let (mut items, mut rpc) = (Vec::new(), Rpc::new(node, &self.history));
         let stored = async || {
-            items = self.last_items(shards);
+            items = self.first_items(shards);
             rpc.enqueue(&items, "").await == WorstOutcome::Done
         };
         until(&format!("{what}: items are stored"), CAUGHT_UP_WITHIN, stored).await;
-        let last: BTreeSet<u64> = items.iter().map(|(number, _)| *number).collect();
+        let wanted: BTreeSet<u64> = items.iter().map(|(number, _)| *number).collect();
         let came = async || {
             let delivered = |event: &Event| match event {
-                Event::Delivery { item: Some(item), .. } => last.contains(item).then_some(*item),
+                Event::Delivery { item: Some(item), .. } => wanted.contains(item).then_some(*item),
                 _ => None,
             };
             let came = |events: &[Event]| events.iter().filter_map(delivered).collect::<BTreeSet<_>>();
-            self.history.inspect(came).len() == last.len()
+            self.history.inspect(came).len() == wanted.len()
         };
-        until(&format!("{what}: what was stored before is delivered"), CAUGHT_UP_WITHIN, came).await;
+        until(&format!("{what}: they are delivered"), CAUGHT_UP_WITHIN, came).await;
     }
 
-    /// Items that come behind all others of these shards, one of each topic in each.
-    fn last_items(&self, shards: &BTreeSet<u64>) -> Vec<(u64, EnqueueItem)> {
+    /// Items that come before all others, one of each topic in each of these shards: others that come without
+    /// end on a busy machine do not keep them.
+    fn first_items(&self, shards: &BTreeSet<u64>) -> Vec<(u64, EnqueueItem)> {
         let mut items = Vec::new();
         for shard in shards {
             for topic in topics() {
                 let number = self.numbers.fetch_add(1, Ordering::Relaxed);
                 let (shard, payload) = (u32::try_from(*shard).ok(), payload(number).into());
-                let item = EnqueueItem { topic, payload, shard, priority: 9, ..EnqueueItem::default() };
+                let item = EnqueueItem { topic, payload, shard, priority: -9, ..EnqueueItem::default() };
                 items.push((number, EnqueueItem { max_attempts: 1_000, ..item }));
             }
         }
