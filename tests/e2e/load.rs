@@ -242,15 +242,7 @@ impl Worker {
                 continue;
             };
             let plan = SettlementPlan::random(&mut self.random, items);
-            if !plan.extend.is_empty() {
-                rpc.settle(Verb::Extend(LEASE), &plan.extend).await;
-            }
-            if !plan.nack.is_empty() {
-                rpc.settle(Verb::Nack, &plan.nack).await;
-            }
-            if !plan.ack.is_empty() {
-                rpc.settle(Verb::Ack, &plan.ack).await;
-            }
+            plan.settle(&mut rpc).await;
             // Sometimes receipts that are settled already, or whose leases have ended.
             if self.random.random_bool(0.1) && !settled_before.is_empty() {
                 let verb = if self.random.random_bool(0.5) { Verb::Ack } else { Verb::Nack };
@@ -279,8 +271,10 @@ impl PastCall {
 
 /// Plan of a consumer for the items of one answer.
 #[derive(Default)]
-struct SettlementPlan {
+pub struct SettlementPlan {
+    /// Done.
     ack: Vec<String>,
+    /// Given back.
     nack: Vec<String>,
     /// Acked after an extension.
     extend: Vec<String>,
@@ -289,7 +283,8 @@ struct SettlementPlan {
 }
 
 impl SettlementPlan {
-    fn random(random: &mut impl Rng, items: Vec<DequeuedItem>) -> Self {
+    /// Some of each, by chance.
+    pub fn random(random: &mut impl Rng, items: Vec<DequeuedItem>) -> Self {
         let mut plan = Self::default();
         for item in items {
             match random.random_range(0..100) {
@@ -303,5 +298,16 @@ impl SettlementPlan {
             }
         }
         plan
+    }
+
+    /// Carries it out.
+    pub async fn settle(&self, rpc: &mut Rpc<'_>) {
+        for (verb, receipts) in
+            [(Verb::Extend(LEASE), &self.extend), (Verb::Nack, &self.nack), (Verb::Ack, &self.ack)]
+        {
+            if !receipts.is_empty() {
+                rpc.settle(verb, receipts).await;
+            }
+        }
     }
 }

@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use forebay_proto::v1::{
     Ack, AckRequest, DequeueRequest, EnqueueItem, EnqueueRequest, TopicDemand,
     queue_service_client::QueueServiceClient, topic_demand::Selector,
@@ -21,7 +20,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::{
     runtime::{Builder, Runtime},
     task::JoinSet,
-    time::{Instant, MissedTickBehavior, interval, sleep, timeout},
+    time::{Instant, MissedTickBehavior, interval, sleep},
 };
 use tonic::transport::{Channel, Endpoint};
 
@@ -29,12 +28,18 @@ use super::{
     anywhere::{item, linked},
     nodes::{Nodes, channels, metric},
 };
-use crate::{node::Node, rpc::span, wire::http2};
+use crate::{
+    node::Node,
+    rpc::span,
+    wire::{
+        hostile::{HOSTILE, deaf, empty_receipts, repeated},
+        http2,
+    },
+};
 
 type Client = QueueServiceClient<Channel>;
 
 const FRIENDLY: &str = "friendly";
-const HOSTILE: &str = "hostile";
 /// Lifecycles of the friendly tenant begin so often.
 const EVERY: Duration = Duration::from_millis(10);
 /// How long it is measured at a time.
@@ -53,12 +58,8 @@ const RANDOM_TOPICS: usize = 4;
 const PREFIXES: u64 = 80;
 /// Its connections that read no answers.
 const DEAF: u64 = 6;
-/// Calls of such a connection.
-const UNREAD_CALLS: usize = 20;
 /// Items that it stores for them.
 const UNREAD_ITEMS: usize = 200;
-/// An attack is given up after this time, and made again after the other.
-const ATTACK: (Duration, Duration) = (Duration::from_secs(3), Duration::from_millis(100));
 /// A call of the friendly tenant takes at most so many times as long beside the hostile one: with a debug
 /// build 2.1 to 2.8 times, with a release build 1.4 to 1.9. Where it had to wait for its turn, 60 times.
 const RATIO_MAX: f64 = 8.0;
@@ -173,26 +174,6 @@ async fn prefixes(address: String) {
     }
 }
 
-/// Asks for something and reads none of the answers, until the node closes the connection.
-async fn deaf(address: &str, message: &Bytes, method: &str) {
-    let Some(mut connection) = http2::Connection::try_open(address, 0).await else { return };
-    let mut held = Vec::new();
-    while held.len() < UNREAD_CALLS
-        && let Some(answer) = connection.try_call(method, message.clone()).await
-    {
-        held.push(answer);
-    }
-    connection.closed().await;
-}
-
-/// Does so again and again, until the task is aborted.
-async fn deaf_again(address: String, message: Bytes, method: &'static str) {
-    loop {
-        let _ = timeout(ATTACK.0, deaf(&address, &message, method)).await;
-        sleep(ATTACK.1).await;
-    }
-}
-
 /// Stores what the hostile tenant does not read.
 async fn store_unread(node: &Node) {
     let payload = vec![1; 16 << 10];
@@ -215,12 +196,12 @@ fn attack(node: &Node, polls: &Arc<AtomicU64>) -> Runtime {
     let lease = Some(span(Duration::from_secs(1)));
     let items = asked(HOSTILE, vec![Selector::Topic("unread".into())], 100, Duration::ZERO);
     let items = http2::framed(&DequeueRequest { lease_duration: lease, ..items });
-    let acks = vec![Ack { receipt: String::new() }; 1_000];
-    let acks = http2::framed(&AckRequest { namespace: HOSTILE.into(), acks });
+    let acks = empty_receipts();
     for number in 0..DEAF {
         let (message, method) =
             if number % 2 == 0 { (items.clone(), "Dequeue") } else { (acks.clone(), "Ack") };
-        attacks.spawn(deaf_again(address.clone(), message, method));
+        let address = address.as_str().into();
+        attacks.spawn(repeated(address, async move |address| deaf(address, method, &message).await));
     }
     attacks
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use forebay_proto::v1::{DequeuedItem, EnqueueItem};
+use forebay_proto::v1::EnqueueItem;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::{
     sync::watch,
@@ -20,7 +20,7 @@ use tonic::transport::Channel;
 
 use crate::{
     history::{Call, Event, History, Outcome, SettlementEnd, Verb},
-    load::{LEASE, topics},
+    load::{LEASE, SettlementPlan, topics},
     rpc::{Rpc, WorstOutcome, payload},
     scenario::until,
 };
@@ -235,40 +235,11 @@ impl Consumer {
                 continue;
             };
             self.polls.lock().unwrap().push(Call { began, ended: history.now() });
-            let settlement = settle(front, history.clone(), self.plan(items));
-            settlements.spawn(settlement);
+            let plan = SettlementPlan::random(&mut self.random, items);
+            settlements.spawn(async move { plan.settle(&mut Rpc::new(front, &history)).await });
             while settlements.try_join_next().is_some() {}
         }
         settlements.join_all().await;
-    }
-
-    /// Decides on items. Some are left to the ends of their leases.
-    fn plan(&mut self, items: Vec<DequeuedItem>) -> SettlementPlan {
-        let mut plan = SettlementPlan::default();
-        for item in items {
-            match self.random.random_range(0..100) {
-                0..4 => {}
-                4..12 => plan.nacked.push(item.receipt),
-                _ => plan.acked.push(item.receipt),
-            }
-        }
-        plan
-    }
-}
-
-/// Receipts of one answer that are settled.
-#[derive(Default)]
-struct SettlementPlan {
-    acked: Vec<String>,
-    nacked: Vec<String>,
-}
-
-async fn settle(front: Channel, history: Arc<History>, plan: SettlementPlan) {
-    let mut rpc = Rpc::new(front, &history);
-    for (verb, receipts) in [(Verb::Ack, plan.acked), (Verb::Nack, plan.nacked)] {
-        if !receipts.is_empty() {
-            rpc.settle(verb, &receipts).await;
-        }
     }
 }
 

@@ -37,7 +37,7 @@ unsent_bytes_per_connection = 2097152
 const BUDGET_BYTES: u64 = (8 + 8 + 8 + 8 + 16) << 20;
 /// How long the attacks last.
 const ATTACK: Duration = Duration::from_secs(6);
-const HOSTILE: &str = "hostile";
+pub const HOSTILE: &str = "hostile";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hostile_mix_disturbs_nobody_and_stays_in_its_budgets() {
@@ -47,7 +47,7 @@ async fn a_hostile_mix_disturbs_nobody_and_stays_in_its_budgets() {
     let mut attacks = JoinSet::new();
     for number in 0..3 {
         let (acks, whole, polls) = (empty_receipts(), request(128 << 10, 7), wide(number));
-        attacks.spawn(repeated(grpc.clone(), async move |address| deaf(address, &acks).await));
+        attacks.spawn(repeated(grpc.clone(), async move |address| deaf(address, "Ack", &acks).await));
         attacks.spawn(repeated(grpc.clone(), async move |address| unfinished(address, &whole).await));
         attacks.spawn(repeated(grpc.clone(), async move |address| wide_polls(address, &polls).await));
         attacks.spawn(repeated(grpc.clone(), async |address| flood(address).await));
@@ -85,7 +85,7 @@ async fn a_hostile_mix_disturbs_nobody_and_stays_in_its_budgets() {
 }
 
 /// Attacks again and again, until the task is aborted.
-async fn repeated(address: Arc<str>, attack: impl AsyncFn(&str)) {
+pub async fn repeated(address: Arc<str>, attack: impl AsyncFn(&str)) {
     loop {
         // An attack that hangs is given up, as one whose connection is closed.
         let _ = timeout(Duration::from_secs(3), attack(&address)).await;
@@ -94,7 +94,7 @@ async fn repeated(address: Arc<str>, attack: impl AsyncFn(&str)) {
 }
 
 /// An ack of a thousand empty receipts.
-fn empty_receipts() -> Bytes {
+pub fn empty_receipts() -> Bytes {
     let acks = vec![Ack { receipt: String::new() }; 1_000];
     http2::framed(&AckRequest { namespace: HOSTILE.into(), acks })
 }
@@ -116,11 +116,11 @@ fn wide(number: usize) -> Vec<Bytes> {
     (0..60).map(poll).collect()
 }
 
-/// Does not read.
-async fn deaf(address: &str, acks: &Bytes) {
+/// Calls, and does not read.
+pub async fn deaf(address: &str, method: &str, message: &Bytes) {
     let Some(mut connection) = http2::Connection::try_open(address, 0).await else { return };
     let mut held = Vec::new();
-    while let Some(answer) = connection.try_call("Ack", acks.clone()).await {
+    while let Some(answer) = connection.try_call(method, message.clone()).await {
         held.push(answer);
         if held.len() > 20 {
             // Keeps what it has until it is disconnected.

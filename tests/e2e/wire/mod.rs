@@ -16,7 +16,7 @@ mod extend_lease;
 mod fates;
 mod forgotten;
 mod garbage;
-mod hostile;
+pub mod hostile;
 pub mod http1;
 pub mod http2;
 mod json;

@@ -53,9 +53,6 @@ pub(crate) fn fetched(
     });
     let items = match answer {
         Ok(FetchedItems { items, left }) => {
-            if let Some(node) = core.remote.node_mut(fetch.node) {
-                node.answered(namespace);
-            }
             core.remote.fetched(&fetch.name, fetch.node, left);
             items
         }
@@ -66,10 +63,7 @@ pub(crate) fn fetched(
             Vec::new()
         }
         Err(FetchError::Failed) => {
-            core.remote.suspend(&fetch.name, fetch.node, at);
-            if let Some(node) = core.remote.node_mut(fetch.node) {
-                node.suspend(namespace, at);
-            }
+            core.remote.was_late(&fetch.name, fetch.node, at);
             Vec::new()
         }
     };
@@ -170,11 +164,7 @@ pub(crate) fn late(core: &mut Core, id: u64) {
     }
     let Some(fetch) = core.fetches.remove(id) else { return };
     count("late");
-    let at = core.time.monotonic();
-    core.remote.suspend(&fetch.name, fetch.node, at);
-    if let Some(node) = core.remote.node_mut(fetch.node) {
-        node.suspend(&fetch.name.namespace, at);
-    }
+    core.remote.was_late(&fetch.name, fetch.node, core.time.monotonic());
     end(core, id, fetch.poll, fetch.demand, fetch.began, Vec::new());
     if on(Bug::LateHandedOut) {
         core.fetches.insert(id, fetch);

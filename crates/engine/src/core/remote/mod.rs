@@ -136,11 +136,6 @@ impl RemoteTopics {
         self.nodes.get(&index)
     }
 
-    /// The same, to be changed.
-    pub fn node_mut(&mut self, index: NodeIndex) -> Option<&mut RemoteNode> {
-        self.nodes.get_mut(&index)
-    }
-
     /// A client polls a topic: other nodes are asked to tell of it, if there is room for it. So are nodes
     /// that are linked later, as long as the poll waits.
     pub fn ask(&mut self, name: &TopicName, at: Monotonic) {
@@ -243,9 +238,12 @@ impl RemoteTopics {
         true
     }
 
-    /// Items of a source were asked for, and this is what it says. One that tells nothing of the topic has
-    /// other items later, and would not say so.
+    /// Items of a source were asked for, and it answers in time with what is left. One that tells nothing of
+    /// the topic has other items later, and would not say so.
     pub fn fetched(&mut self, name: &TopicName, node: NodeIndex, left: Option<ReadyState>) {
+        if let Some(node) = self.nodes.get_mut(&node) {
+            node.answered(&name.namespace);
+        }
         if let Some(state) = left
             && let Some(source) = self.source_mut(name, node)
             && source.state.is_some()
@@ -258,6 +256,14 @@ impl RemoteTopics {
     pub fn suspend(&mut self, name: &TopicName, node: NodeIndex, until: Monotonic) {
         if let Some(source) = self.source_mut(name, node) {
             source.suspend(until);
+        }
+    }
+
+    /// A node has not answered in time, or not at all.
+    pub fn was_late(&mut self, name: &TopicName, node: NodeIndex, at: Monotonic) {
+        self.suspend(name, node, at);
+        if let Some(node) = self.nodes.get_mut(&node) {
+            node.suspend(&name.namespace, at);
         }
     }
 
@@ -459,7 +465,7 @@ mod tests {
             (1, Some(node)),
             "no room here"
         );
-        topics.node_mut(node).unwrap().suspend(&"ns".into(), at(1));
+        topics.was_late(&unfollowed, node, at(1));
         assert_eq!(topics.guess(&unfollowed, at(1), &mut rng), None);
     }
 

@@ -102,9 +102,13 @@ impl RemoteNode {
             return;
         }
         let (first, most) = SUSPENDED;
-        // Tenants that have not asked since count as new.
-        self.late.retain(|_, suspension| at < suspension.until.plus(most));
-        let before = self.late.get(namespace).map_or(Duration::ZERO, |suspension| suspension.span);
+        // Tenants that have not asked since count as new. All are looked at as often as their number doubles.
+        let is_remembered = |suspension: &Suspension| at < suspension.until.plus(most);
+        if self.late.len().is_power_of_two() {
+            self.late.retain(|_, suspension| is_remembered(suspension));
+        }
+        let before = self.late.get(namespace).filter(|suspension| is_remembered(suspension));
+        let before = before.map_or(Duration::ZERO, |suspension| suspension.span);
         if before >= first && !std::mem::replace(&mut self.is_said, true) {
             tracing::warn!("the node at {} answers late: its items do not come here for now", self.address);
         }
@@ -150,5 +154,7 @@ mod tests {
         node.suspend(&one, at(20_000));
         node.suspend(&other, at(26_000));
         assert_eq!(node.late.len(), 1);
+        node.suspend(&other, at(99_000));
+        assert_eq!(node.suspended_until(&other), Some(at(100_000)), "as if for the first time");
     }
 }
