@@ -1,6 +1,6 @@
-//! A node is ready while it serves a shard: `/readyz` and health checks follow what is so.
+//! A node is ready while calls reach a shard: `/readyz` and health checks follow what is so.
 
-use forebay_testkit::servers::Kind;
+use forebay_testkit::{proxy::Proxy, servers::Kind};
 use tokio::time::{Duration, Instant, sleep};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -35,23 +35,30 @@ async fn nodes_that_serve_shards_are_ready() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_lost_all_its_shards_is_not_ready_until_it_has_one_again() {
+async fn a_node_that_lost_all_its_shards_is_ready_while_it_reaches_their_owner() {
     let cluster = Nodes::new(Kind::MariaDb, 2, SHARDS).await;
+    let way = Proxy::to(&cluster.peer_address(1)).await;
+    cluster.advertise(1, &way.address());
     let first = cluster.start(0).await;
     cluster.all_owned(&[&first]).await;
     first.wait_for_readyz(200).await;
     let second = cluster.start(1).await;
-    assert_eq!((second.get("/readyz").await, second.get("/healthz").await), (503, 200));
-    first.freeze();
     second.wait_for_readyz(200).await;
+    assert_eq!(owned(&second).await, 0, "it is ready before it owns a shard");
+    first.freeze();
     wait_until_owns_all(&second).await;
+    way.refuse();
+    way.reset();
     first.thaw();
     first.wait_for_readyz(503).await;
-    assert_eq!(health(&first).await, ServingStatus::NotServing);
+    assert_eq!((health(&first).await, first.get("/healthz").await), (ServingStatus::NotServing, 200));
     assert_eq!(second.get("/readyz").await, 200);
-    assert!(second.terminate().await.0.success());
+    way.pass();
     first.wait_for_readyz(200).await;
-    assert_eq!(health(&first).await, ServingStatus::Serving);
+    assert_eq!((health(&first).await, owned(&first).await), (ServingStatus::Serving, 0));
+    assert!(second.terminate().await.0.success());
+    wait_until_owns_all(&first).await;
+    assert_eq!(first.get("/readyz").await, 200);
 }
 
 async fn wait_until_owns_all(node: &Node) {

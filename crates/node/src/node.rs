@@ -72,7 +72,7 @@ impl Node {
         self.engine.failed().await
     }
 
-    /// Waits until the node serves a shard.
+    /// Waits until calls reach a shard.
     pub async fn ready(&self) {
         // The sender is in the same value: it is not gone.
         let _ = self.info.serving.subscribe().wait_for(|serving| *serving).await;

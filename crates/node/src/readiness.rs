@@ -1,4 +1,4 @@
-//! Whether the node is ready: it is as long as it serves at least one shard.
+//! Whether the node is ready: it is as long as calls reach a shard, its own or one of a linked node.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ const FIRST_LOOK_TIMEOUT: Duration = Duration::from_secs(1);
 /// Follows what the engine serves, and sets what `/readyz` and health checks answer. Ends with the engine.
 pub async fn follow(engine: Engine, health: Health, info: Arc<NodeInfo>) {
     let mut served = engine.served();
-    if served.wait_for(|served| served.owned > 0).await.is_ok() {
+    if served.wait_for(serves).await.is_ok() {
         let looked_at = served.wait_for(|served: &ShardCounts| served.starting == 0);
         let _ = tokio::time::timeout(FIRST_LOOK_TIMEOUT, looked_at).await;
     }
@@ -27,15 +27,20 @@ pub async fn follow(engine: Engine, health: Health, info: Arc<NodeInfo>) {
     }
 }
 
+/// Calls reach a shard.
+fn serves(now: &ShardCounts) -> bool {
+    now.owned > 0 || now.linked > 0
+}
+
 async fn set(health: &Health, info: &NodeInfo, now: ShardCounts) {
-    let ready = now.owned > 0;
+    let ready = serves(&now);
     if info.serving.send_replace(ready) == ready {
         return;
     }
     health.set(ready).await;
     if ready {
-        tracing::info!(shards = now.owned, "ready");
+        tracing::info!(shards = now.owned, elsewhere = now.linked, "ready");
     } else {
-        tracing::warn!("not ready: this node serves no shard any more");
+        tracing::warn!("not ready: this node owns no shard, and reaches no node that owns one");
     }
 }

@@ -14,17 +14,17 @@ const TIME_OF_DAY: std::ops::Range<usize> = 11..19;
 /// How a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// It serves shards, and nothing is wrong with any.
+    /// Calls reach shards, and nothing is wrong with any.
     Serving,
     /// Something is wrong with these shards.
     Degraded(Vec<String>),
-    /// It serves no shard: others do, or it has just started, or it stops.
+    /// Calls reach no shard: it has just started, is linked to no other node, or stops.
     StandingBy,
 }
 
 impl Condition {
-    /// Of a node at `now`. `serving`: it serves a shard, and does not stop. Without a status the engine has
-    /// stopped.
+    /// Of a node at `now`. `serving`: calls reach a shard, and it does not stop. Without a status the engine
+    /// has stopped.
     pub fn of(serving: bool, engine: Option<&Status>, cluster: &ClusterState, now: Timestamp) -> Self {
         let Some(engine) = engine else { return Self::StandingBy };
         let mut problems: Vec<String> =

@@ -43,7 +43,8 @@ pub struct NodeInfo {
     pub started: Timestamp,
     /// Computes the uptime.
     pub clock: Arc<dyn Clock>,
-    /// At least one shard is served, and the node is not stopping. `/readyz` answers this.
+    /// Calls reach a shard of this node or of another one, and the node is not stopping. `/readyz` answers
+    /// this.
     pub serving: watch::Sender<bool>,
     /// The cluster as this node sees it.
     pub cluster: watch::Receiver<Arc<ClusterState>>,
@@ -70,7 +71,7 @@ pub struct NodeStatus {
     pub state: Condition,
     /// Warnings of what strangers who reach this node may do, one sentence each.
     pub exposed: Vec<String>,
-    /// At least one shard is served, and the node is not stopping.
+    /// Calls reach a shard of this node or of another one, and the node is not stopping.
     pub serving: bool,
     /// When the node started, in microseconds since the Unix epoch.
     pub started_micros: i64,

@@ -90,7 +90,7 @@ impl TurnStatus {
     }
 }
 
-/// How many of its shards a node serves.
+/// How many shards a node serves, and how many it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ShardCounts {
     /// Shards that it owns.
@@ -99,6 +99,8 @@ pub struct ShardCounts {
     pub starting: usize,
     /// Shards that other nodes own.
     pub waiting: usize,
+    /// Shards of other nodes whose items come here.
+    pub linked: usize,
     /// Shards whose owners, other nodes, have shown no sign of life for a whole shard lease.
     pub silent: usize,
 }

@@ -27,9 +27,16 @@ pub(crate) fn take_in(core: &mut Core, news: PeerNews) {
         PeerNews::Nodes(nodes) => {
             core.remote.retain(&nodes);
             core.peer_loads.set_nodes(nodes);
+            core.report_served();
         }
-        PeerNews::Linked { node, link } => core.remote.link(node, link),
-        PeerNews::Unlinked(node) => core.remote.unlink(&node),
+        PeerNews::Linked { node, link } => {
+            core.remote.link(node, link);
+            core.report_served();
+        }
+        PeerNews::Unlinked(node) => {
+            core.remote.unlink(&node);
+            core.report_served();
+        }
         PeerNews::Heads { node, heads } => {
             for head in heads {
                 if core.remote.take_in(&node, &head) {

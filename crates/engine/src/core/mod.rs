@@ -258,6 +258,7 @@ impl Core {
         let silent = self.slots.iter().filter(|slot| slot.silent && slot.holding.is_none()).count();
         let mut served = ShardCounts { silent, ..ShardCounts::default() };
         for slot in self.slots.iter() {
+            served.linked += usize::from(slot.is_served_by(|owner| self.remote.is_linked(owner)));
             match slot.state {
                 _ if slot.holding.is_some() => served.owned += 1,
                 _ if !slot.duty.borrow().is_own() => {}

@@ -131,12 +131,18 @@ impl Slot {
 
     /// Another node serves it, or is about to, as far as is known.
     pub fn is_served_elsewhere(&self) -> bool {
-        self.holding.is_none() && self.is_elsewhere() && self.with_owner(|owner| !owner.is_empty())
+        self.is_served_by(|_| true)
+    }
+
+    /// Such a node serves it, or is about to, as far as is known.
+    pub fn is_served_by(&self, is_such: impl FnOnce(&str) -> bool) -> bool {
+        let is_known = |owner: &str| !owner.is_empty() && is_such(owner);
+        self.holding.is_none() && self.is_elsewhere() && self.with_owner(is_known)
     }
 
     /// The node at this address serves it, or is about to, as far as is known.
     pub fn is_served_at(&self, address: &str) -> bool {
-        self.is_served_elsewhere() && self.with_owner(|owner| owner == address)
+        self.is_served_by(|owner| owner == address)
     }
 
     /// The node to ask instead of this one: the owner, or the next one where it has none.

@@ -125,11 +125,12 @@ pub(crate) fn waits(core: &mut Core, index: ShardIndex, term: u64, waits: Waits)
     let at = core.time.monotonic();
     let slot = &mut core.slots[index];
     slot.prepared = prepared;
-    slot.owner.clone_from(&owner);
     slot.fitness.tried(true, at);
-    let was_silent = std::mem::replace(&mut slot.silent, silent);
+    let is_new = (slot.silent, &slot.owner) != (silent, &owner);
+    slot.silent = silent;
+    slot.owner.clone_from(&owner);
     set_state(core, index, term, ShardState::Waiting);
-    if silent != was_silent {
+    if is_new {
         core.report_served();
     }
     let slot = &mut core.slots[index];
