@@ -30,7 +30,8 @@ pub struct ClientConfig {
     pub attempt_timeout: Duration,
     /// How long a call may take, including all attempts and pauses.
     pub call_timeout: Duration,
-    /// How often an idle connection is probed.
+    /// How often a connection is probed on which nothing comes. A consumer whose node hangs asks another one
+    /// once a probe is not answered, not at the end of its poll.
     pub keepalive: Duration,
     /// A connection that does not answer a probe within this time is closed.
     pub keepalive_timeout: Duration,
@@ -56,8 +57,8 @@ impl ClientConfig {
             connect_timeout: Duration::from_secs(5),
             attempt_timeout: Duration::from_secs(5),
             call_timeout: Duration::from_secs(30),
-            keepalive: Duration::from_secs(30),
-            keepalive_timeout: Duration::from_secs(10),
+            keepalive: Duration::from_secs(10),
+            keepalive_timeout: Duration::from_secs(5),
             retry: RetryPolicy::default(),
             traces: TraceConfig::default(),
             seed: None,
