@@ -37,7 +37,7 @@ use crate::{
         node_watch::NodeWatch,
         pulse::LoopPulse,
         reply::Reply,
-        tenant_budget::{Charge, OverBudget, TenantBudget},
+        tenant_budget::{Charge, OverBudget, TenantBudget, paid_by, payer},
     },
 };
 
@@ -195,7 +195,8 @@ impl Engine {
         let id = self.polls.fetch_add(1, Ordering::Relaxed);
         let namespace = call.namespace.clone();
         let mut gone = DisconnectGuard { namespace, id, events: &self.events, armed: true };
-        let answer = self.ask(|reply| Event::Dequeue { id, call, charge, reply }).await;
+        let payer = payer();
+        let answer = self.ask(|reply| Event::Dequeue { id, call, charge, payer, reply }).await;
         gone.armed = false;
         answer
     }
@@ -203,13 +204,18 @@ impl Engine {
     /// Leases items of this node's own shards for another node. Those that the caller drops on the way are
     /// returned.
     pub async fn lease_items(&self, call: FetchCall) -> Result<FetchedItems, Refusal> {
-        let _charge = self.fetched.take(&call.name.namespace, call.max_bytes).map_err(|over| match over {
-            OverBudget::Tenant => over_budget("fetched bytes", "items of this namespace are fetched"),
-            OverBudget::Node => over_budget("fetched bytes", "items are fetched from this node"),
-        })?;
-        let answer = self.poll(call.into(), None).await?;
-        let left = answer.left();
-        Ok(FetchedItems { items: answer.take(), left })
+        let payer = call.payer.clone();
+        let leased = async {
+            let _charge =
+                self.fetched.take(&call.name.namespace, call.max_bytes).map_err(|over| match over {
+                    OverBudget::Tenant => over_budget("fetched bytes", "items of this namespace are fetched"),
+                    OverBudget::Node => over_budget("fetched bytes", "items are fetched from this node"),
+                })?;
+            let answer = self.poll(call.into(), None).await?;
+            let left = answer.left();
+            Ok(FetchedItems { items: answer.take(), left })
+        };
+        paid_by(payer, leased).await
     }
 
     /// Another node follows topics of this one's shards.

@@ -1,6 +1,6 @@
 //! Leases of items for another node.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use forebay_types::{Refusal, TopicName};
 
@@ -23,6 +23,8 @@ pub struct FetchCall {
     pub consumer: String,
     /// The link over which the calling node is told of the topic: this answers its offer.
     pub link: u64,
+    /// The payer of what it takes at the node. `None`: the namespace.
+    pub payer: Option<Arc<str>>,
 }
 
 /// Items that were leased for another node.
@@ -53,6 +55,7 @@ impl From<FetchCall> for DequeueCall {
             lease,
             consumer,
             link,
+            payer: _,
         } = call;
         let demands = vec![Demand { topic, max_items }];
         let fetch = Some(FetchBound { link, before });

@@ -1,5 +1,7 @@
 //! News of topics between nodes: which items are ready, and how many are wanted.
 
+use std::sync::Arc;
+
 use forebay_types::TopicName;
 use tokio::sync::mpsc;
 
@@ -51,6 +53,8 @@ pub struct Subscription {
     /// Items that polls wait for at that node: so many may be offered to it. `None`: it is not interested any
     /// more.
     pub wanted: Option<u32>,
+    /// The payer of what that node keeps of it. `None`: the namespace.
+    pub payer: Option<Arc<str>>,
 }
 
 /// The way by which a node subscribes to topics of another one.

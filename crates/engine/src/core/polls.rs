@@ -11,7 +11,7 @@ use crate::{
     messages::{
         delivery_guard::{DeliveryGuard, ReturnAction},
         reply::Reply,
-        tenant_budget::Charge,
+        tenant_budget::{Charge, payer},
     },
     shard::work::{ShardLease, WaitingPoll},
 };
@@ -40,14 +40,16 @@ pub(crate) struct Poll {
     pub guesses_from: Monotonic,
     /// The charge of a call that waits. Released with the poll.
     pub _charge: Option<Charge>,
+    /// The payer of what the node keeps for it. `None`: the namespace.
+    pub payer: Option<Arc<str>>,
 }
 
 impl Poll {
-    /// Has no leases yet.
+    /// Has no leases yet. Its payer is that of the task.
     pub fn new(call: DequeueCall, reply: Reply<DeliveryGuard>, until: Monotonic) -> Self {
         let names = call.topic_names().into();
-        let (call, guesses_from) = (Arc::new(call), Monotonic::default());
-        Self { call, names, reply, until, leases: None, empty_fetches: 0, guesses_from, _charge: None }
+        let (call, guesses_from, payer) = (Arc::new(call), Monotonic::default(), payer());
+        Self { call, names, reply, until, leases: None, empty_fetches: 0, guesses_from, _charge: None, payer }
     }
 
     /// For how long it has waited.

@@ -27,7 +27,8 @@ pub(crate) fn begin(core: &mut Core, poll: u64, call: &DequeueCall, planned: Pla
     let (at, id) = (core.time.monotonic(), core.ids.next());
     let PlannedFetch { demand, name, node, address, link, max_items, max_bytes, before, place } = planned;
     let (lease, consumer) = (call.lease, call.consumer.clone());
-    let asked = FetchCall { name: name.clone(), max_items, max_bytes, before, lease, consumer, link };
+    let payer = place.payer().cloned();
+    let asked = FetchCall { name: name.clone(), max_items, max_bytes, before, lease, consumer, link, payer };
     core.launcher.fetch(id, address.clone(), asked);
     core.timers.set(at.plus(late_after()), Timer::Fetch(id));
     let (began, items) = (at, Vec::new());

@@ -16,6 +16,7 @@ use crate::{
     },
     index::ShardIndex,
     invariant::broken,
+    messages::tenant_budget::paid_at_once_by,
     planted::{Bug, on},
     shard::work::ShardLease,
 };
@@ -89,7 +90,8 @@ fn find(core: &mut Core, id: u64, at: Monotonic, last: bool) -> bool {
         return true;
     }
     let (call, names, guesses_from) = (poll.call.clone(), poll.names.clone(), poll.guesses_from);
-    match pick(core, &call, &names, guesses_from, at, last) {
+    let payer = poll.payer.clone();
+    match paid_at_once_by(payer, || pick(core, &call, &names, guesses_from, at, last)) {
         Pick::Nothing => false,
         Pick::Refused(refusal) => {
             answer::refuse(core, id, refusal);

@@ -26,7 +26,7 @@ use crate::{
     commit::{answers, scheduler},
     core::{Core, timers::Timer},
     dispatch::{delivery, fetched, heads, prefetch, prefix, serve, sources, undelivered},
-    messages::{event::Event, pulse::LoopPulse},
+    messages::{event::Event, pulse::LoopPulse, tenant_budget::paid_at_once_by},
     ownership::{self, hand_over, shard_set},
     planted,
 };
@@ -109,7 +109,9 @@ fn handle(core: &mut Core, event: Event) {
             planted::panic_if_asked();
             enqueue::serve(core, call, content, charge, notice, reply);
         }
-        Event::Dequeue { id, call, charge, reply } => dequeue::serve(core, id, call, charge, reply),
+        Event::Dequeue { id, call, charge, payer, reply } => {
+            paid_at_once_by(payer, || dequeue::serve(core, id, call, charge, reply));
+        }
         Event::PollGone { id, .. } => dequeue::caller_gone(core, id),
         Event::Undelivered { namespace, returns } => {
             undelivered::return_undelivered(core, &namespace, returns);

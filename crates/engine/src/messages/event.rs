@@ -1,6 +1,6 @@
 //! Events of the event loop: calls, and reports of the shards' tasks.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use forebay_store::{OperationId, OperationOrder};
 use forebay_types::{Namespace, PolicyChanges, Receipt, Refusal, ShardId, TopicName};
@@ -61,6 +61,8 @@ pub(crate) enum Event {
         call: DequeueCall,
         /// The charge of its admission; `None` if it does not wait.
         charge: Option<Charge>,
+        /// The payer of what the node keeps for it. `None`: the namespace.
+        payer: Option<Arc<str>>,
         /// Receives the answer.
         reply: Reply<DeliveryGuard>,
     },

@@ -28,6 +28,11 @@ pub fn paid_by<T>(payer: Option<Arc<str>>, work: impl Future<Output = T>) -> imp
     PAYER.scope(payer, work)
 }
 
+/// The payer of what this task takes. `None`: the namespace.
+pub fn payer() -> Option<Arc<str>> {
+    PAYER.try_with(Clone::clone).ok().flatten()
+}
+
 /// The same of what is done at once.
 pub fn paid_at_once_by<T>(payer: Option<Arc<str>>, work: impl FnOnce() -> T) -> T {
     PAYER.sync_scope(payer, work)
@@ -83,7 +88,7 @@ impl TenantBudget {
 
     /// Takes bytes for a tenant. A tenant that has none may take any number, as long as there are some.
     pub fn take(self: &Arc<Self>, namespace: &Namespace, bytes: usize) -> Result<Charge, OverBudget> {
-        let payer = PAYER.try_with(Clone::clone).ok().flatten();
+        let payer = payer();
         let mut used = self.lock();
         let of_tenant = used.tenants.get(namespace).copied().unwrap_or(0);
         if of_tenant > 0 && of_tenant + bytes > self.max / TENANT_PART {
@@ -113,6 +118,13 @@ impl TenantBudget {
     /// Nobody panics with the lock.
     fn lock(&self) -> MutexGuard<'_, UsedBytes> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Charge {
+    /// The payer. `None`: the namespace.
+    pub const fn payer(&self) -> Option<&Arc<str>> {
+        self.payer.as_ref()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Items that are leased for another node, and what nodes tell each other of topics.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use forebay_engine::{
     DeliveredItem, FetchCall, FetchedItems, HeadPosition, PeerFault, ReadyState, Subscription, TopicHead,
@@ -22,6 +22,15 @@ fn name_message(name: &TopicName) -> peer::TopicName {
     peer::TopicName { namespace: name.namespace.to_string(), topic: name.topic.to_string() }
 }
 
+/// The payer, if the calling node has named one.
+fn payer(message: &str) -> Option<Arc<str>> {
+    (!message.is_empty()).then(|| message.into())
+}
+
+fn payer_message(payer: Option<Arc<str>>) -> String {
+    payer.map_or_else(String::new, |payer| payer.to_string())
+}
+
 fn position(message: peer::HeadPosition) -> HeadPosition {
     HeadPosition { priority: message.priority, rank: message.rank }
 }
@@ -32,15 +41,18 @@ fn position_message(position: HeadPosition) -> peer::HeadPosition {
 
 /// The request for changes of subscriptions.
 pub fn watch_request(subscriptions: Vec<Subscription>) -> peer::WatchTopicsRequest {
-    let message =
-        |one: Subscription| peer::Subscription { topic: Some(name_message(&one.name)), wanted: one.wanted };
+    let message = |one: Subscription| peer::Subscription {
+        topic: Some(name_message(&one.name)),
+        wanted: one.wanted,
+        payer: payer_message(one.payer),
+    };
     peer::WatchTopicsRequest { subscriptions: subscriptions.into_iter().map(message).collect() }
 }
 
 /// The changes that another node has sent. One without a topic is none.
 pub fn subscriptions(request: peer::WatchTopicsRequest) -> Vec<Subscription> {
     let read = |one: peer::Subscription| match name(one.topic) {
-        Ok(name) => Some(Subscription { name, wanted: one.wanted }),
+        Ok(name) => Some(Subscription { name, wanted: one.wanted, payer: payer(&one.payer) }),
         Err(_) => left_out(PeerFault::Subscription),
     };
     request.subscriptions.into_iter().filter_map(read).collect()
@@ -80,7 +92,7 @@ fn state(message: &peer::TopicHead) -> ReadyState {
 
 /// The request for items of another node.
 pub fn fetch_request(call: FetchCall) -> peer::LeaseItemsRequest {
-    let FetchCall { name, max_items, max_bytes, before, lease, consumer, link } = call;
+    let FetchCall { name, max_items, max_bytes, before, lease, consumer, link, payer } = call;
     let size = |number| u32::try_from(number).unwrap_or(u32::MAX);
     peer::LeaseItemsRequest {
         topic: Some(name_message(&name)),
@@ -90,6 +102,7 @@ pub fn fetch_request(call: FetchCall) -> peer::LeaseItemsRequest {
         lease: lease.map(micros),
         consumer,
         link,
+        payer: payer_message(payer),
     }
 }
 
@@ -103,6 +116,7 @@ pub fn fetch_call(request: peer::LeaseItemsRequest) -> Result<FetchCall, Malform
         lease: request.lease.map(Duration::from_micros),
         consumer: request.consumer,
         link: request.link,
+        payer: payer(&request.payer),
     })
 }
 
@@ -188,7 +202,11 @@ mod tests {
     #[test]
     fn news_of_topics_arrive_as_they_were() {
         let wanted = [Some(0), Some(7), None];
-        let sent = Vec::from(wanted.map(|wanted| Subscription { name: topic(), wanted }));
+        let sent = Vec::from(wanted.map(|wanted| Subscription {
+            name: topic(),
+            wanted,
+            payer: wanted.map(|_| "acme".into()),
+        }));
         assert_eq!(subscriptions(watch_request(sent.clone())), sent);
         let some =
             ReadyState { head: Some(HeadPosition { priority: -1, rank: i64::MIN }), ready: 3, round: 2 };
@@ -207,9 +225,11 @@ mod tests {
     fn a_fetch_arrives_as_it_was() {
         let before = Some(HeadPosition { priority: 5, rank: 9 });
         let (lease, consumer) = (Some(Duration::from_secs(3)), "c".to_owned());
-        let sent = FetchCall { name: topic(), max_items: 3, max_bytes: 9, before, lease, consumer, link: 4 };
+        let payer = Some("acme".into());
+        let sent =
+            FetchCall { name: topic(), max_items: 3, max_bytes: 9, before, lease, consumer, link: 4, payer };
         assert_eq!(fetch_call(fetch_request(sent.clone())), Ok(sent.clone()));
-        let other = FetchCall { before: None, lease: None, ..sent };
+        let other = FetchCall { before: None, lease: None, payer: None, ..sent };
         assert_eq!(fetch_call(fetch_request(other.clone())), Ok(other));
     }
 

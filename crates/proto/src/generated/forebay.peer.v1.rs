@@ -105,6 +105,9 @@ pub struct Subscription {
     /// Items that polls wait for at that node: so many may be offered to it. Absent: it is not interested any more.
     #[prost(uint32, optional, tag = "2")]
     pub wanted: ::core::option::Option<u32>,
+    /// The payer of what the node keeps for it. Empty: the namespace.
+    #[prost(string, tag = "3")]
+    pub payer: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WatchTopicsResponse {
@@ -173,6 +176,9 @@ pub struct LeaseItemsRequest {
     /// The number of the calling node's stream: this answers what it is offered there.
     #[prost(uint64, tag = "7")]
     pub link: u64,
+    /// The payer of what the call takes at the node. Empty: the namespace.
+    #[prost(string, tag = "8")]
+    pub payer: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LeaseItemsResponse {

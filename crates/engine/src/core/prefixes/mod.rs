@@ -7,6 +7,7 @@ mod order;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ops::Bound,
+    sync::Arc,
     time::Duration,
 };
 
@@ -15,6 +16,7 @@ use forebay_types::{Monotonic, Namespace, Reason, Refusal, Topic, TopicName};
 pub(crate) use self::order::{PrefixOrder, ReadyTopic};
 use crate::{
     api::RETRY_AFTER,
+    messages::tenant_budget::TenantBudget,
     planted::{Bug, on},
 };
 
@@ -24,20 +26,26 @@ const PER_NAMESPACE_MAX: usize = 64;
 const PREFIXES_MAX: usize = 1_000;
 /// Topics that all orders may hold, each as often as it is in one: some 200 bytes each.
 const TOPICS_MAX: usize = 1 << 19;
-/// The part of them that one namespace may have is one in this many.
+/// A namespace may have one in this many of them.
 const TENANT_PART: usize = 4;
+/// A payer, with any number of namespaces, may have one in this many.
+const PAYER_PART: usize = 2;
 /// A prefix for which nobody has asked for so long is forgotten.
 const UNUSED_AFTER: Duration = Duration::from_secs(60);
 
 /// The prefixes. Their names end in `*`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Prefixes {
     /// The order of each.
     orders: BTreeMap<TopicName, PrefixOrder>,
     /// The prefixes of each namespace that has some.
     of_namespaces: HashMap<Namespace, OfNamespace>,
+    /// Places for prefixes.
+    places: Arc<TenantBudget>,
     /// Topics in all orders.
     topics: usize,
+    /// Topics in the orders of each payer that has some.
+    of_payers: HashMap<Arc<str>, usize>,
     /// Prefixes with topics that have to be looked at.
     stale: BTreeSet<TopicName>,
     /// The one that was looked at last.
@@ -55,6 +63,21 @@ struct OfNamespace {
     topics: usize,
 }
 
+impl Default for Prefixes {
+    fn default() -> Self {
+        Self {
+            orders: BTreeMap::new(),
+            of_namespaces: HashMap::new(),
+            places: TenantBudget::new(PREFIXES_MAX),
+            topics: 0,
+            of_payers: HashMap::new(),
+            stale: BTreeSet::new(),
+            looked_at: None,
+            forget_at: Monotonic::default(),
+        }
+    }
+}
+
 impl Prefixes {
     /// Somebody asks for items of a prefix. Refused if too many others are kept.
     pub fn ask(&mut self, name: &TopicName, at: Monotonic) -> Result<(), Refusal> {
@@ -65,13 +88,15 @@ impl Prefixes {
         let of_namespace = self.of_namespaces.get(&name.namespace).map_or(0, |of| of.names.len());
         let whose = match of_namespace >= PER_NAMESPACE_MAX {
             true => format!("of namespace {} ", name.namespace),
-            false if self.orders.len() >= PREFIXES_MAX => String::new(),
-            false => {
-                self.of_namespaces.entry(name.namespace.clone()).or_default().names.push(name.clone());
-                self.orders.insert(name.clone(), PrefixOrder::asked(at));
-                self.stale.insert(name.clone());
-                return Ok(());
-            }
+            false => match self.places.take(&name.namespace, 1) {
+                Ok(place) => {
+                    self.of_namespaces.entry(name.namespace.clone()).or_default().names.push(name.clone());
+                    self.orders.insert(name.clone(), PrefixOrder::asked(at, place));
+                    self.stale.insert(name.clone());
+                    return Ok(());
+                }
+                Err(_) => String::new(),
+            },
         };
         metrics::counter!("forebay_limit_refusals_total", "limit" => "prefixes").increment(1);
         let seconds = UNUSED_AFTER.as_secs();
@@ -139,25 +164,23 @@ impl Prefixes {
 
     /// The ready items of a topic are these, if there is room for it.
     pub fn set(&mut self, name: &TopicName, topic: &Topic, ready: Option<ReadyTopic>) {
-        let Self { orders, of_namespaces, topics, .. } = self;
+        let Self { orders, of_namespaces, topics, of_payers, .. } = self;
         let (Some(order), Some(of_namespace)) =
             (orders.get_mut(name), of_namespaces.get_mut(&name.namespace))
         else {
             return;
         };
-        let has_room = |all: usize, mine: usize, part: usize| {
-            all < TOPICS_MAX / part && mine < TOPICS_MAX / TENANT_PART / part
-        };
-        if ready.is_some() && !order.has(topic) && !has_room(*topics, of_namespace.topics, 1) {
+        let of_payer = order.payer().map(|payer| of_payers.entry(payer.clone()).or_default());
+        let mut used = [Some(topics), Some(&mut of_namespace.topics), of_payer];
+        if ready.is_some() && !order.has(topic) && !has_room(&used, 1) {
             order.is_cut = true;
             return;
         }
         let before = order.len();
         order.set(topic, ready);
-        *topics = *topics + order.len() - before;
-        of_namespace.topics = of_namespace.topics + order.len() - before;
+        used.iter_mut().flatten().for_each(|used| **used = **used + order.len() - before);
         // Half of the room is free again: those left out have their turn.
-        let is_half_free = has_room(*topics, of_namespace.topics, 2);
+        let is_half_free = has_room(&used, 2);
         if order.is_cut && (is_half_free || order.len() == 0) {
             order.is_cut = false;
             order.visits.begin_anew();
@@ -182,6 +205,14 @@ impl Prefixes {
         for (name, order) in self.orders.extract_if(.., is_unused) {
             self.stale.remove(&name);
             self.topics -= order.len();
+            if let Some(payer) = order.payer()
+                && let Some(of_payer) = self.of_payers.get_mut(payer)
+            {
+                *of_payer -= order.len();
+                if *of_payer == 0 {
+                    self.of_payers.remove(payer);
+                }
+            }
             if let Some(of_namespace) = self.of_namespaces.get_mut(&name.namespace) {
                 of_namespace.names.retain(|other| *other != name);
                 of_namespace.topics -= order.len();
@@ -193,6 +224,12 @@ impl Prefixes {
         }
         gone
     }
+}
+
+/// Whether one part in so many of the room for topics is left: of all, for the namespace and for the payer.
+fn has_room(used: &[Option<&mut usize>; 3], part: usize) -> bool {
+    let most = [1, TENANT_PART, PAYER_PART].map(|of| TOPICS_MAX / of / part);
+    used.iter().zip(most).all(|(used, most)| used.as_ref().is_none_or(|used| **used < most))
 }
 
 /// The prefixes that cover a topic. Mostly there are none at all.
@@ -207,6 +244,7 @@ fn covering<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::messages::tenant_budget::paid_at_once_by;
 
     fn name(namespace: &str, topic: &str) -> TopicName {
         TopicName::new(namespace, topic)
@@ -262,6 +300,30 @@ mod tests {
         }
         assert_eq!(prefixes.ask(&name("ns", "a*"), at(0)).unwrap_err().reason, Reason::Overloaded);
         prefixes.ask(&name("ns0", "0*"), at(0)).unwrap();
+    }
+
+    #[test]
+    fn who_pays_in_many_namespaces_leaves_places_and_room_to_others() {
+        let mut prefixes = Prefixes::default();
+        let mut ask = |payer: &str, id: usize| {
+            let name = name(&format!("{payer}{id}"), "*");
+            paid_at_once_by(Some(payer.into()), || prefixes.ask(&name, at(0))).is_ok()
+        };
+        let places = (0..PREFIXES_MAX).take_while(|id| ask("greedy", *id)).count();
+        assert!(places < PREFIXES_MAX && ask("other", 1), "{places}");
+        let ready = Some(ReadyTopic { priority: 0, ready: 1, weight: 1 });
+        let of = |namespace: usize| name(&format!("greedy{namespace}"), "*");
+        let topic = |id: usize| Topic::from(format!("{id}"));
+        let most = TOPICS_MAX / TENANT_PART;
+        for namespace in 0..3 {
+            (0..most).for_each(|id| prefixes.set(&of(namespace), &topic(id), ready));
+        }
+        let topics = [0, 1, 2].map(|namespace| prefixes.get(&of(namespace)).unwrap().len());
+        assert_eq!(topics, [most, TOPICS_MAX / PAYER_PART - most, 0]);
+        prefixes.set(&name("other1", "*"), &topic(0), ready);
+        assert_eq!(prefixes.get(&name("other1", "*")).unwrap().len(), 1);
+        prefixes.take_unused(at(60), |_| false);
+        assert!(prefixes.of_payers.is_empty() && prefixes.places.used() == 0);
     }
 
     #[test]

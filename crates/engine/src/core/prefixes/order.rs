@@ -1,11 +1,15 @@
 //! The topics of one prefix that have ready items: best priority first; those of one priority take turns.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use forebay_types::{Monotonic, Topic};
 
 use crate::{
     core::visits::Visits,
+    messages::tenant_budget::Charge,
     planted::{Bug, on},
 };
 
@@ -32,6 +36,8 @@ pub(crate) struct PrefixOrder {
     pub is_cut: bool,
     /// When somebody asked last.
     pub asked_at: Monotonic,
+    /// Its place among the prefixes.
+    place: Option<Charge>,
 }
 
 /// The ready items of a topic.
@@ -67,9 +73,14 @@ pub(crate) struct Turn {
 }
 
 impl PrefixOrder {
-    /// Nothing is known yet. Somebody asks for it.
-    pub fn asked(at: Monotonic) -> Self {
-        Self { asked_at: at, visits: Visits::bounded(VISITS_MAX), ..Self::default() }
+    /// Nothing is known yet. Somebody asks for it, and pays for its place.
+    pub fn asked(at: Monotonic, place: Charge) -> Self {
+        Self { asked_at: at, visits: Visits::bounded(VISITS_MAX), place: Some(place), ..Self::default() }
+    }
+
+    /// The payer of its place. `None`: the namespace.
+    pub fn payer(&self) -> Option<&Arc<str>> {
+        self.place.as_ref()?.payer()
     }
 
     /// How many topics have ready items.

@@ -287,14 +287,14 @@ impl RemoteTopics {
     /// told of none for now, since it offered some that nobody asks for.
     pub fn want(&mut self, name: &TopicName, wanted: u32) -> bool {
         let Some(topic) = self.topics.get_mut(name) else { return false };
-        let mut declined = false;
+        let (mut declined, payer) = (false, topic.payer().cloned());
         topic.sources.retain(|source| self.nodes.contains_key(&source.node));
         for source in &mut topic.sources {
             if let Some(told) = source.next_told(wanted)
                 && let Some(node) = self.nodes.get_mut(&source.node)
             {
                 declined |= told < wanted;
-                node.tell(Subscription { name: name.clone(), wanted: Some(told) });
+                node.tell(Subscription { name: name.clone(), wanted: Some(told), payer: payer.clone() });
             }
         }
         declined
@@ -333,7 +333,7 @@ impl RemoteTopics {
             }
             for source in self.topics.remove(&name).into_iter().flat_map(|topic| topic.sources) {
                 if let Some(node) = self.nodes.get_mut(&source.node) {
-                    node.tell(Subscription { name: name.clone(), wanted: None });
+                    node.tell(Subscription { name: name.clone(), wanted: None, payer: None });
                 }
             }
         }
@@ -365,6 +365,7 @@ mod tests {
     use tokio::sync::mpsc::{Receiver, channel};
 
     use super::*;
+    use crate::messages::tenant_budget::paid_at_once_by;
 
     fn name() -> TopicName {
         TopicName::new("ns", "t")
@@ -391,7 +392,7 @@ mod tests {
     }
 
     fn subscription(wanted: Option<u32>) -> Vec<Subscription> {
-        vec![Subscription { name: name(), wanted }]
+        vec![Subscription { name: name(), wanted, payer: None }]
     }
 
     #[test]
@@ -478,5 +479,14 @@ mod tests {
         assert_eq!(topics.len(), 2, "a quarter");
         topics.ask(&TopicName::new("other", "t"), at(0));
         assert_eq!(topics.len(), 3);
+    }
+
+    #[test]
+    fn other_nodes_hear_who_pays_for_a_topic() {
+        let mut topics = RemoteTopics::new(5_000);
+        let mut sent = link(&mut topics, "a:1");
+        paid_at_once_by(Some("acme".into()), || topics.ask(&name(), at(0)));
+        turn(&mut topics, at(0), 1);
+        assert_eq!(sent.try_recv().unwrap()[0].payer.as_deref(), Some("acme"));
     }
 }

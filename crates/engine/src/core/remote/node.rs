@@ -30,7 +30,7 @@ pub(crate) struct RemoteNode {
     /// Places for fetches.
     places: Arc<TenantBudget>,
     /// News for it, by topic.
-    untold: BTreeMap<TopicName, Option<u32>>,
+    untold: BTreeMap<TopicName, Subscription>,
     /// The way to it.
     subscriptions: tokio::sync::mpsc::Sender<Vec<Subscription>>,
 }
@@ -66,7 +66,7 @@ impl RemoteNode {
 
     /// It is to be told this, once there is room on the way.
     pub fn tell(&mut self, subscription: Subscription) {
-        self.untold.insert(subscription.name, subscription.wanted);
+        self.untold.insert(subscription.name.clone(), subscription);
     }
 
     /// Sends as much as there is room for. Returns whether something is left.
@@ -74,9 +74,8 @@ impl RemoteNode {
         while !self.untold.is_empty()
             && let Ok(room) = self.subscriptions.try_reserve()
         {
-            let next = std::iter::from_fn(|| self.untold.pop_first());
-            let next = next.take(SUBSCRIPTIONS_MAX).map(|(name, wanted)| Subscription { name, wanted });
-            room.send(next.collect());
+            let next = std::iter::from_fn(|| Some(self.untold.pop_first()?.1));
+            room.send(next.take(SUBSCRIPTIONS_MAX).collect());
         }
         !self.untold.is_empty() && !self.subscriptions.is_closed()
     }

@@ -14,6 +14,8 @@ use governor::{
     state::keyed::HashMapStateStore,
 };
 
+use crate::messages::tenant_budget::payer;
+
 /// Times in a second, and at once after a pause.
 const PER_SECOND: NonZeroU32 = NonZeroU32::new(2_000).unwrap();
 /// Tenants that are remembered before those are forgotten that have done nothing lately.
@@ -31,11 +33,20 @@ impl Clock for LoopClock {
     }
 }
 
+/// One with any number of namespaces, where it is known who pays.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Tenant {
+    /// The payer.
+    Payer(Arc<str>),
+    /// The namespace.
+    Namespace(Namespace),
+}
+
 /// How often each tenant may do something.
 #[derive(Debug)]
 pub(super) struct TenantRate {
     /// The times of each.
-    limiter: RateLimiter<Namespace, HashMapStateStore<Namespace>, LoopClock, NoOpMiddleware<Nanos>>,
+    limiter: RateLimiter<Tenant, HashMapStateStore<Tenant>, LoopClock, NoOpMiddleware<Nanos>>,
     /// The clock of it.
     clock: LoopClock,
 }
@@ -49,13 +60,14 @@ impl Default for TenantRate {
 }
 
 impl TenantRate {
-    /// A tenant is about to do it. Returns whether it may.
+    /// A tenant is about to do it: the payer of the task, or else the namespace. Returns whether it may.
     pub fn take(&self, namespace: &Namespace, at: Monotonic) -> bool {
         self.clock.0.store(at.since(Monotonic::default()).as_nanos() as u64, Relaxed);
         if self.limiter.len() >= TENANTS_MAX {
             self.limiter.retain_recent();
         }
-        self.limiter.check_key(namespace).is_ok()
+        let tenant = payer().map_or_else(|| Tenant::Namespace(namespace.clone()), Tenant::Payer);
+        self.limiter.check_key(&tenant).is_ok()
     }
 }
 
@@ -64,6 +76,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::messages::tenant_budget::paid_at_once_by;
 
     #[test]
     fn each_tenant_has_so_many_a_second() {
@@ -73,6 +86,17 @@ mod tests {
         let taken = |namespace: &str, at| (0..5_000).filter(|_| rate.take(&namespace.into(), at)).count();
         assert_eq!([taken("a", at), taken("b", at), taken("a", at)], [most, most, 0]);
         assert_eq!(taken("a", at.plus(Duration::from_millis(500))), most / 2);
+    }
+
+    #[test]
+    fn who_pays_in_many_namespaces_has_no_more() {
+        let (rate, at) = (TenantRate::default(), Monotonic::from_start(Duration::from_secs(5)));
+        let taken = |payer: &str| {
+            let take = |number: usize| rate.take(&format!("ns{}", number % 10).as_str().into(), at);
+            paid_at_once_by(Some(payer.into()), || (0..5_000).filter(|number| take(*number)).count())
+        };
+        let most = PER_SECOND.get() as usize;
+        assert_eq!([taken("one"), taken("other"), taken("one")], [most, most, 0]);
     }
 
     #[test]

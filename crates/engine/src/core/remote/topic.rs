@@ -1,5 +1,7 @@
 //! A topic in the shards of other nodes.
 
+use std::sync::Arc;
+
 use forebay_types::Monotonic;
 use smallvec::SmallVec;
 
@@ -19,7 +21,7 @@ pub(crate) struct RemoteTopic {
     /// When somebody polled last.
     pub asked_at: Monotonic,
     /// Its bytes.
-    _charge: Charge,
+    charge: Charge,
 }
 
 /// A node that may have items of a topic.
@@ -40,7 +42,12 @@ pub(crate) struct Source {
 impl RemoteTopic {
     /// Is polled for the first time.
     pub fn new(at: Monotonic, charge: Charge) -> Self {
-        Self { sources: SmallVec::new(), begun_at: at, asked_at: at, _charge: charge }
+        Self { sources: SmallVec::new(), begun_at: at, asked_at: at, charge }
+    }
+
+    /// The payer of its bytes. `None`: the namespace.
+    pub const fn payer(&self) -> Option<&Arc<str>> {
+        self.charge.payer()
     }
 
     /// A node may have items.

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use self::{link::Link, topic::WatchedTopic};
 use crate::{
     api::{ReadyState, Subscription, TopicHead},
-    messages::tenant_budget::TenantBudget,
+    messages::tenant_budget::{TenantBudget, paid_at_once_by},
 };
 
 /// Bytes of a subscription beside the name of its topic.
@@ -74,13 +74,13 @@ impl Watchers {
     /// A node subscribes to topics, wants other numbers of items, or is not interested any more.
     pub fn subscribe(&mut self, number: u64, subscriptions: Vec<Subscription>) {
         let Some(link) = self.links.get_mut(&number) else { return };
-        for Subscription { name, wanted } in subscriptions {
+        for Subscription { name, wanted, payer } in subscriptions {
             match wanted {
                 Some(wanted) => {
                     let topic = self.topics.entry(name.clone()).or_default();
                     if !topic.wants(number, wanted) {
                         let size = name.namespace.len() + name.topic.len() + SUBSCRIPTION_BYTES;
-                        match self.bytes.take(&name.namespace, size) {
+                        match paid_at_once_by(payer, || self.bytes.take(&name.namespace, size)) {
                             Ok(charge) => topic.begin(number, wanted, charge),
                             Err(_) => {
                                 metrics::counter!("forebay_limit_refusals_total", "limit" => "subscriptions")
