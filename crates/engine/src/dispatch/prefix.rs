@@ -13,7 +13,12 @@ use super::{
 use crate::{
     api::{HeadPosition, ReadyState},
     clock::Moment,
-    core::{Core, policies::Eligible, prefixes::ReadyTopic, timers::Timer},
+    core::{
+        Core,
+        policies::Eligible,
+        prefixes::{ReadyTopic, Turn},
+        timers::Timer,
+    },
     planted::{Bug, on},
 };
 
@@ -67,16 +72,27 @@ pub(super) fn pick_prefix(
         let taken = picked.count - count;
         asked.max_items -= taken;
         in_vain += usize::from(taken == 0);
-        if let Some(order) = core.prefixes.get_mut(prefix) {
-            order.took(&turn.topic, if taken == 0 { usize::MAX } else { taken });
-        }
-        visit(core, prefix, turn.topic);
+        took(core, prefix, turn, taken);
         let is_refused = taken == 0 && picked.refusal.is_some();
         if picked.full || is_refused || in_vain == IN_VAIN_MAX {
             return;
         }
         prefetch::top_up(&mut core.slots, &mut core.ids, core.topics.parts(&name));
     }
+}
+
+/// A topic has had its turn, and has given so many items.
+fn took(core: &mut Core, prefix: &TopicName, turn: Turn, taken: usize) {
+    // Most topics have one item, and it costs less to forget one than to look for what else it has: that is
+    // done once the turn of the event loop ends.
+    if taken as u64 >= turn.ready {
+        core.prefixes.set(prefix, &turn.topic, None);
+        return core.prefixes.mark(prefix, turn.topic);
+    }
+    if let Some(order) = core.prefixes.get_mut(prefix) {
+        order.took(&turn.topic, if taken == 0 { usize::MAX } else { taken });
+    }
+    visit(core, prefix, turn.topic);
 }
 
 /// Puts a topic where it belongs in the order of a prefix. Begins to read a head that is not known.

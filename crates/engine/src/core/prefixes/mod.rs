@@ -13,7 +13,7 @@ use std::{
 
 use forebay_types::{Monotonic, Namespace, Reason, Refusal, Topic, TopicName};
 
-pub(crate) use self::order::{PrefixOrder, ReadyTopic};
+pub(crate) use self::order::{PrefixOrder, ReadyTopic, Turn};
 use crate::{
     api::RETRY_AFTER,
     messages::tenant_budget::TenantBudget,
@@ -130,6 +130,14 @@ impl Prefixes {
         }
     }
 
+    /// A topic of one prefix is to be looked at.
+    pub fn mark(&mut self, prefix: &TopicName, topic: Topic) {
+        if let Some(order) = self.orders.get_mut(prefix) {
+            order.visits.mark(topic);
+            self.stale.insert(prefix.clone());
+        }
+    }
+
     /// Something of a prefix is to be looked at in the next turn.
     pub fn set_stale(&mut self, name: &TopicName) {
         if self.orders.contains_key(name) {
@@ -172,7 +180,7 @@ impl Prefixes {
         };
         let of_payer = order.payer().map(|payer| of_payers.entry(payer.clone()).or_default());
         let mut used = [Some(topics), Some(&mut of_namespace.topics), of_payer];
-        if ready.is_some() && !order.has(topic) && !has_room(&used, 1) {
+        if ready.is_some() && !has_room(&used, 1) && !order.has(topic) {
             order.is_cut = true;
             return;
         }

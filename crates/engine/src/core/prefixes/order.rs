@@ -70,6 +70,8 @@ pub(crate) struct Turn {
     pub priority: i32,
     /// Items that it may hand out. `None`: it is the only one of its priority.
     pub items: Option<usize>,
+    /// About how many it has.
+    pub ready: u64,
 }
 
 impl PrefixOrder {
@@ -149,7 +151,7 @@ impl PrefixOrder {
         let place = self.places.get(topic)?;
         let others = self.turns.range((*priority, 0)..=(*priority, u64::MAX)).nth(1);
         let items = others.map(|_| place.left as usize);
-        Some(Turn { topic: topic.clone(), priority: *priority, items })
+        Some(Turn { topic: topic.clone(), priority: *priority, items, ready: place.topic.ready })
     }
 
     /// A topic has handed out so many items. Once it had its turn, it is the last of its priority.

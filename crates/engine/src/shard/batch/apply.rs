@@ -170,7 +170,6 @@ impl OwnedShard {
                 for reserved in &part.items {
                     self.clear_reservation(reserved.topic, reserved.key.seq, reserved.item.bytes);
                     self.invalidate(reserved.topic, reserved.key.seq);
-                    self.contents.topics.mark_changed(reserved.topic);
                 }
             }
             PlannedAction::Restore(reserved) => {
@@ -238,7 +237,6 @@ impl OwnedShard {
         let (topic, seq) = (settle.lease.topic, settle.lease.seq);
         self.close_delivery(seq);
         self.invalidate(topic, seq);
-        self.contents.topics.mark_changed(topic);
         if let SettleEffect::Ready(key, item) = &settle.effect {
             self.contents.topics.with_window(topic, |window| window.add(*key, item.clone()));
         }

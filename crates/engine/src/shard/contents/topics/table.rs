@@ -42,7 +42,7 @@ pub(in crate::shard) struct TopicTable {
     pub(super) walk: WalkPosition,
     /// Topics whose window is being read.
     reading: BTreeSet<TopicId>,
-    /// Topics whose head or counts may have changed since the node looked.
+    /// Topics whose first item may have changed since the node looked, or the number of their ready ones.
     changed: Vec<TopicId>,
     /// Topics whose counts are not folded yet, in the order of `dirty_since`.
     pub(in crate::shard) dirty: VecDeque<TopicId>,
@@ -142,7 +142,8 @@ impl TopicTable {
         Some(NamedTopic { id, name })
     }
 
-    /// A topic's counts changed by so much. `at`: when, in case it is empty now.
+    /// A topic's counts changed by so much. `at`: when, in case it is empty now. Whatever makes items ready,
+    /// or takes ready ones away, marks the topic by itself: a lease and its end do not.
     pub fn count(&mut self, id: TopicId, delta: &TopicCounts, at: Monotonic) {
         let Some(topic) = self.by_id.get_mut(&id) else { return };
         topic.counts += *delta;
@@ -153,7 +154,6 @@ impl TopicTable {
             self.idle.remove(&(since, id));
         }
         self.idle.extend(idle_since.map(|since| (since, id)));
-        self.mark_changed(id);
     }
 
     /// The topic that has had no item for longest, of those that nothing needs, and since when.
@@ -169,7 +169,7 @@ impl TopicTable {
         idle.copied().filter(move |(_, id)| is_unused(*id))
     }
 
-    /// The topic's head or counts may have changed.
+    /// The topic's first item may have changed, or the number of its ready ones.
     pub fn mark_changed(&mut self, id: TopicId) {
         if let Some(topic) = self.by_id.get_mut(&id)
             && !topic.changed
