@@ -32,11 +32,11 @@ use crate::{
     event_loop,
     io::{launch::Launcher, take_over_room::TakeOverRoom},
     messages::{
-        delivery_guard::DeliveryGuard,
         event::Event,
         node_watch::NodeWatch,
+        pending_dequeue::PendingDequeue,
         pulse::LoopPulse,
-        reply::Reply,
+        reply::{Reply, received},
         tenant_budget::{Charge, OverBudget, TenantBudget, paid_by, payer},
     },
 };
@@ -46,7 +46,7 @@ const ITEM_OVERHEAD_BYTES: usize = 256;
 
 /// Bytes of a dequeue that waits, beside its topics: the poll, its timers, the caller's task and stream. As
 /// measured with 10,000 of them: most is the state of the call in the layers of the server.
-const POLL_OVERHEAD_BYTES: usize = 13 << 10;
+const POLL_OVERHEAD_BYTES: usize = 10 << 10;
 /// Bytes of each of its topics beside the name: the demand, the name's places in the directory, the topic
 /// itself if it has no items.
 const DEMAND_OVERHEAD_BYTES: usize = 320;
@@ -166,15 +166,11 @@ impl Engine {
 
     /// Leases items, waiting for them if asked to. What was leased for a caller that disconnects is released.
     pub async fn dequeue(&self, call: DequeueCall) -> Result<Vec<DeliveredItem>, Refusal> {
-        self.dequeue_if(call, |_| Ok(())).await
+        self.begin_dequeue(call)?.items(|_| Ok(())).await
     }
 
-    /// The same, where the caller may refuse what was leased for it: then it is released too.
-    pub async fn dequeue_if(
-        &self,
-        call: DequeueCall,
-        accept: impl FnOnce(&[DeliveredItem]) -> Result<(), Refusal> + Send,
-    ) -> Result<Vec<DeliveredItem>, Refusal> {
+    /// The same, where the caller waits by itself. Many may wait, so that little is kept meanwhile.
+    pub fn begin_dequeue(&self, call: DequeueCall) -> Result<PendingDequeue, Refusal> {
         let charge = match call.wait.is_zero() {
             true => None,
             false => {
@@ -186,19 +182,17 @@ impl Engine {
                 })?)
             }
         };
-        let answer = self.poll(call, charge).await?;
-        accept(answer.items())?;
-        Ok(answer.take())
+        self.poll(call, charge)
     }
 
-    async fn poll(&self, call: DequeueCall, charge: Option<Charge>) -> Result<DeliveryGuard, Refusal> {
-        let id = self.polls.fetch_add(1, Ordering::Relaxed);
-        let namespace = call.namespace.clone();
-        let mut gone = DisconnectGuard { namespace, id, events: &self.events, armed: true };
-        let payer = payer();
-        let answer = self.ask(|reply| Event::Dequeue { id, call, charge, payer, reply }).await;
-        gone.armed = false;
-        answer
+    fn poll(&self, call: DequeueCall, charge: Option<Charge>) -> Result<PendingDequeue, Refusal> {
+        let (id, payer) = (self.polls.fetch_add(1, Ordering::Relaxed), payer());
+        let (reply, answer) = Reply::channel();
+        let pending = PendingDequeue::new(call.namespace.clone(), id, answer, self.events.clone());
+        match self.events.send(Event::Dequeue { id, call, charge, payer, reply }) {
+            Ok(()) => Ok(pending),
+            Err(_) => Err(draining()),
+        }
     }
 
     /// Leases items of this node's own shards for another node. Those that the caller drops on the way are
@@ -211,7 +205,7 @@ impl Engine {
                     OverBudget::Tenant => over_budget("fetched bytes", "items of this namespace are fetched"),
                     OverBudget::Node => over_budget("fetched bytes", "items are fetched from this node"),
                 })?;
-            let answer = self.poll(call.into(), None).await?;
+            let answer = self.poll(call.into(), None)?.answer().await?;
             let left = answer.left();
             Ok(FetchedItems { items: answer.take(), left })
         };
@@ -416,34 +410,10 @@ impl Engine {
 
     /// Has the event loop answer.
     pub(crate) async fn ask<T>(&self, event: impl FnOnce(Reply<T>) -> Event) -> Result<T, Refusal> {
-        let (reply, answer) = Reply::channel();
+        let (reply, mut answer) = Reply::channel();
         if self.events.send(event(reply)).is_err() {
             return Err(draining());
         }
-        // The engine ended with the call in hand: nobody knows how far it got.
-        answer.await.unwrap_or_else(|_| {
-            Err(Refusal::new(
-                Reason::OutcomeUnknown,
-                "the node stopped before it could answer: the call may or may not have taken effect",
-            )
-            .retry_after(RETRY_AFTER))
-        })
-    }
-}
-
-/// Tells the engine when the caller of a dequeue disconnects.
-struct DisconnectGuard<'a> {
-    namespace: Namespace,
-    id: u64,
-    events: &'a UnboundedSender<Event>,
-    armed: bool,
-}
-
-impl Drop for DisconnectGuard<'_> {
-    fn drop(&mut self) {
-        if self.armed {
-            let (namespace, id) = (self.namespace.clone(), self.id);
-            let _ = self.events.send(Event::PollGone { namespace, id });
-        }
+        received(&mut answer).await
     }
 }

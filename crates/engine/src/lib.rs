@@ -45,4 +45,5 @@ pub use api::{
 };
 pub use engine::Engine;
 pub use messages::node_watch::NodeWatch;
+pub use messages::pending_dequeue::PendingDequeue;
 pub use messages::tenant_budget::{Charge, OverBudget, TenantBudget, paid_at_once_by, paid_by};

@@ -1,6 +1,7 @@
 //! The layer of admission: limits calls and bytes in memory, checks rights and deadlines, and measures.
 
 use std::{
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
@@ -121,20 +122,28 @@ impl<S: CallService> Admission<S> {
         let inner = take_ready(&mut self.inner);
         request.extensions_mut().insert(caller.principal);
         rights.tell(request.extensions_mut());
+        // A change that has begun comes to its end, also if it ends the caller's own rights.
+        let may_end = rights.may_end() && !context.audit.changes(request.uri().path());
+        // In boxes, of which the first is gone once the handler has begun: many calls wait for long.
+        let begun = Box::pin(begin(inner, request, call.clone(), context.clone(), rights.clone(), client));
+        let served = async move {
+            let begun = begun.await;
+            match begun {
+                Ok(answer) => answer.await,
+                Err(refused) => Ok(refused),
+            }
+        };
         Box::pin(async move {
-            let deadline = call.deadline();
-            // A change that has begun comes to its end, also if it ends the caller's own rights.
-            let may_end = rights.may_end() && !context.audit.changes(request.uri().path());
             let answered = async {
-                // In a box: what waits for it would have it moved at each layer, and it is large.
-                let served = Box::pin(serve(inner, request, call, &context, &rights, client));
-                match until(deadline, may_end.then_some(&*rights), served).await {
+                match until(call.deadline(), may_end.then_some(&*rights), served).await {
                     Ok(response) => response.map(add_details),
                     Err(refusal) => Ok(status::of_call(&refusal).into_http()),
                 }
             };
             let answered = refused::serve(measured.called, context.reported.clone(), answered);
             let response = paid_by(rights.payer(), answered).await?;
+            // It was in progress until it is answered, whatever its handler has kept of it.
+            drop(call);
             measured.record(&response);
             Ok(answer_bytes::hold(response, charge).await)
         })
@@ -189,15 +198,15 @@ async fn refuse_by_head(
     status::of_call(&refusal).into_http()
 }
 
-/// Receives the request, and has it served.
-async fn serve<S: CallService>(
+/// Receives the request, and has it served. An answer instead of the handler's refuses the call.
+async fn begin<S: CallService>(
     mut inner: S,
     request: Request<Body>,
     call: Call,
-    context: &AdmissionContext,
-    rights: &Rights,
+    context: Arc<AdmissionContext>,
+    rights: Arc<Rights>,
     client: ClientName,
-) -> Result<Response<Body>, S::Error> {
+) -> Result<Pin<Box<S::Future>>, Response<Body>> {
     let (mut head, mut body) = request.into_parts();
     let received = call.request().receive(&mut body, context.bounds.bytes).await;
     let checked = received.and_then(|bytes| {
@@ -208,15 +217,14 @@ async fn serve<S: CallService>(
     if let Ok(bytes) = &checked
         && let Err(refusal) = rights.check(bytes)
     {
-        Box::pin(deny(&context.audit, &head, Some(bytes), rights, client, &refusal)).await;
-        return Ok(status::of_call(&refusal).into_http());
+        Box::pin(deny(&context.audit, &head, Some(bytes), &rights, client, &refusal)).await;
+        return Err(status::of_call(&refusal).into_http());
     }
     match checked.and_then(|bytes| call.start().map(|()| bytes)) {
         Ok(bytes) => {
-            // A clone: the call is in progress until it is answered, whatever its handler keeps of it.
-            head.extensions.insert(call.clone());
-            inner.call(Request::from_parts(head, Body::new(Full::new(bytes)))).await
+            head.extensions.insert(call);
+            Ok(Box::pin(inner.call(Request::from_parts(head, Body::new(Full::new(bytes))))))
         }
-        Err(refusal) => Ok(status::of_call(&refusal).into_http()),
+        Err(refusal) => Err(status::of_call(&refusal).into_http()),
     }
 }

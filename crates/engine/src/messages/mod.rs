@@ -5,6 +5,7 @@ pub(crate) mod event;
 pub(crate) mod look;
 pub(crate) mod look_turn;
 pub(crate) mod node_watch;
+pub(crate) mod pending_dequeue;
 pub(crate) mod pulse;
 pub(crate) mod reply;
 pub(crate) mod shard;

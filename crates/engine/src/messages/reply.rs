@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use forebay_types::Refusal;
+use forebay_types::{Reason, Refusal};
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
-use crate::api::{AnswerBy, CommitWatch, SeenCommit};
+use crate::api::{AnswerBy, CommitWatch, RETRY_AFTER, SeenCommit};
 
 /// Sends the answer of a call, and tells its caller of commits before, if it wants to know.
 #[derive(Debug)]
@@ -16,6 +16,15 @@ pub(crate) struct Reply<T> {
     watch: Option<CommitWatch>,
     /// How long the caller waits, if it says so.
     time_left: Option<Duration>,
+}
+
+/// Waits for an answer.
+pub(crate) async fn received<T>(answer: &mut Receiver<Result<T, Refusal>>) -> Result<T, Refusal> {
+    // The engine ended with the call in hand: nobody knows how far it got.
+    answer.await.unwrap_or_else(|_| {
+        let message = "the node stopped before it could answer: the call may or may not have taken effect";
+        Err(Refusal::new(Reason::OutcomeUnknown, message).retry_after(RETRY_AFTER))
+    })
 }
 
 impl<T> Reply<T> {

@@ -12,7 +12,7 @@ use forebay_edge::{
     rpc::fields::{self, Path},
     traces::{note_items, note_origins},
 };
-use forebay_engine::{CallerFrom, DeliveredItem, Demand, DequeueCall};
+use forebay_engine::{CallerFrom, DeliveredItem, Demand, DequeueCall, PendingDequeue};
 use forebay_membership::ClusterState;
 use forebay_proto::{
     NODE_HEADER,
@@ -23,7 +23,8 @@ use forebay_proto::{
     },
 };
 use forebay_types::{
-    DeliveryPolicy, Limits, Refusal, ShardId, cut_text, is_prefix, topic_covers, topics_with_prefix,
+    DeliveryPolicy, Limits, Namespace, Refusal, ShardId, cut_text, is_prefix, topic_covers,
+    topics_with_prefix,
 };
 use tonic::Response;
 
@@ -38,38 +39,61 @@ const PREFIXES_MAX: usize = 16;
 /// Bytes of an item in the answer beside its body and its names: id, receipt, numbers, times.
 const ITEM_BYTES: usize = 256;
 
-/// Serves the call.
-pub async fn dequeue(
+/// A call that waits for its items. Many do, for long: nothing else of the call is kept meanwhile.
+pub struct WaitingCall {
+    /// The call.
+    call: Call,
+    /// The tenant.
+    namespace: Namespace,
+    /// It may have waited for long when its items come.
+    waits: bool,
+    /// Receives the items.
+    pending: PendingDequeue,
+}
+
+/// Begins a call.
+pub fn begin(
     queue: &Queue,
-    call: &Call,
+    call: Call,
     from: CallerFrom,
     request: DequeueRequest,
-) -> Result<Response<DequeueResponse>, Refusal> {
+) -> Result<WaitingCall, Refusal> {
     let asked = check(queue, request)?;
     let namespace = asked.namespace.clone();
     call.request().count_for(&namespace)?;
     let wait = asked.wait.min(call.left().saturating_sub(WAIT_MARGIN));
     // Too many parked calls on one connection: this one is answered at once with what is ready.
     let wait = if wait.is_zero() || call.park() { wait } else { Duration::ZERO };
+    let pending = queue.engine.begin_dequeue(DequeueCall { wait, from, ..asked })?;
+    Ok(WaitingCall { call, namespace, waits: !wait.is_zero(), pending })
+}
+
+/// Answers a call that has begun.
+pub async fn answer(queue: &Queue, waiting: &mut WaitingCall) -> Result<Response<DequeueResponse>, Refusal> {
+    let WaitingCall { call, namespace, waits, pending } = waiting;
     // Only the answer's size tells whether there is room for it. Without room its items are given back, and
     // so they are if the caller's rights have ended while it waited.
     let fits = |items: &[DeliveredItem]| {
-        if !wait.is_zero() {
+        if *waits {
             call.may_still()?;
         }
         let overhead = ITEM_BYTES + namespace.len();
         call.reserve_answer(items.iter().map(|item| item.body.bytes() + item.topic.len() + overhead).sum())
     };
-    let items = queue.engine.dequeue_if(DequeueCall { wait, from, ..asked }, fits).await?;
+    let items = pending.items(fits).await?;
+    Ok(response(queue, namespace, items))
+}
+
+fn response(queue: &Queue, namespace: &Namespace, items: Vec<DeliveredItem>) -> Response<DequeueResponse> {
     note_items(items.iter().map(|item| item.id.shard));
     note_origins(items.iter().map(|item| (item.id, &item.body.headers[..], item.attempt)));
     let node = source(&queue.cluster.borrow(), items.iter().map(|item| item.id.shard));
-    let items = items.into_iter().map(|item| to_wire(&namespace, item)).collect();
+    let items = items.into_iter().map(|item| to_wire(namespace, item)).collect();
     let mut response = Response::new(DequeueResponse { items });
     if let Some(node) = node.and_then(|name| name.parse().ok()) {
         response.metadata_mut().insert(NODE_HEADER, node);
     }
-    Ok(response)
+    response
 }
 
 /// The node that owns most of these shards, each of which counts as often as it comes; this one rather than

@@ -1,5 +1,7 @@
 //! The generated service trait: unpacks each request, calls its verb, and packs the answer.
 
+use std::pin::Pin;
+
 use forebay_edge::{admission::Call, rpc::status, traces::Origin};
 use forebay_proto::v1::{self, queue_service_server::QueueService};
 use forebay_types::Refusal;
@@ -13,14 +15,26 @@ impl QueueService for Queue {
         let call = Call::of(&request)?;
         let origin = Origin::of_call(request.metadata());
         let answer = enqueue::enqueue(self, &call, origin, request.into_inner()).await;
-        answer.map_err(|refusal| status::of_call(&refusal))
+        answer.map_err(refused)
     }
 
-    async fn dequeue(&self, request: Request<v1::DequeueRequest>) -> Answer<v1::DequeueResponse> {
-        let call = Call::of(&request)?;
-        let from = from::of(&request);
-        let answer = dequeue::dequeue(self, &call, from, request.into_inner()).await;
-        answer.map_err(|refusal| status::of_call(&refusal))
+    // An async function would keep the request while the call waits.
+    fn dequeue<'a, 'answer>(
+        &'a self,
+        request: Request<v1::DequeueRequest>,
+    ) -> Pin<Box<dyn Future<Output = Answer<v1::DequeueResponse>> + Send + 'answer>>
+    where
+        'a: 'answer,
+        Self: 'answer,
+    {
+        let begun = Call::of(&request).and_then(|call| {
+            let from = from::of(&request);
+            dequeue::begin(self, call, from, request.into_inner()).map_err(refused)
+        });
+        Box::pin(async move {
+            let mut waiting = begun?;
+            dequeue::answer(self, &mut waiting).await.map_err(refused)
+        })
     }
 
     async fn ack(&self, request: Request<v1::AckRequest>) -> Answer<v1::AckResponse> {
@@ -53,5 +67,9 @@ impl QueueService for Queue {
 type Answer<T> = Result<Response<T>, Status>;
 
 fn answer<T>(outcome: Result<T, Refusal>) -> Answer<T> {
-    outcome.map(Response::new).map_err(|refusal| status::of_call(&refusal))
+    outcome.map(Response::new).map_err(refused)
+}
+
+fn refused(refusal: Refusal) -> Status {
+    status::of_call(&refusal)
 }
