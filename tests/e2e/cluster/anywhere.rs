@@ -24,6 +24,9 @@ use crate::{node::Node, scenario::until};
 
 pub(super) const NAMESPACE: &str = "e2e";
 
+/// Items for which a poll waits, at the owner of the shard and elsewhere.
+const WAKES: usize = 60;
+
 type Client = QueueServiceClient<Channel>;
 
 fn client(node: &Node) -> Client {
@@ -94,7 +97,7 @@ pub(super) async fn linked(nodes: &[Node]) {
 }
 
 /// How often nodes have not waited for a shard or for another node.
-async fn late(nodes: &[Node]) -> f64 {
+pub(super) async fn late(nodes: &[Node]) -> f64 {
     let mut late = 0.0;
     for node in nodes {
         for name in [
@@ -178,6 +181,34 @@ async fn a_node_hands_out_the_items_of_all_in_order() {
     }
 }
 
+/// The node that owns the only shard.
+async fn owner_of_all(nodes: &[Node]) -> usize {
+    for (number, node) in nodes.iter().enumerate() {
+        if !owned_by(node).await.is_empty() {
+            return number;
+        }
+    }
+    panic!("nobody owns the shard");
+}
+
+/// Stores an item for which a poll waits. Returns how long after the begin of the enqueue it came.
+async fn wake(consumer: &Node, producer: &Node, topic: &str) -> Duration {
+    let poll = async {
+        let items = take(consumer, topic, 1, Duration::from_secs(10)).await;
+        (items, Instant::now())
+    };
+    let store = async {
+        tokio::time::sleep(Duration::from_millis(40)).await;
+        let begun = Instant::now();
+        store(producer, vec![item(topic, 0, "p")], None).await;
+        begun
+    };
+    let ((items, came), begun) = tokio::join!(poll, store);
+    assert_eq!(items.len(), 1);
+    ack(consumer, &items).await;
+    came.saturating_duration_since(begun)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_poll_that_waits_gets_what_another_node_stores() {
     let cluster = Nodes::new(Kind::MariaDb, 3, 1).await;
@@ -186,29 +217,19 @@ async fn a_poll_that_waits_gets_what_another_node_stores() {
     // One shard: two of the nodes have none, and serve polls all the same.
     linked(&nodes).await;
 
-    let mut waits = Vec::new();
-    for number in 0..60usize {
-        let (consumer, producer) = (&nodes[number % 3], &nodes[(number + 1) % 3]);
-        let topic = format!("wake-{}", number % 2);
-        let poll = async {
-            let items = take(consumer, &topic, 1, Duration::from_secs(10)).await;
-            (items, Instant::now())
-        };
-        let store = async {
-            tokio::time::sleep(Duration::from_millis(40)).await;
-            let begun = Instant::now();
-            store(producer, vec![item(&topic, 0, "p")], None).await;
-            begun
-        };
-        let ((items, came), begun) = tokio::join!(poll, store);
-        assert_eq!(items.len(), 1);
-        ack(consumer, &items).await;
-        waits.push(came.saturating_duration_since(begun));
+    let owner = owner_of_all(&nodes).await;
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    for number in 0..WAKES {
+        near.push(wake(&nodes[owner], &nodes[owner], &format!("near-{}", number % 2)).await);
+        let consumer = &nodes[(owner + 1 + number % 2) % 3];
+        far.push(wake(consumer, &nodes[number % 3], &format!("far-{}", number % 2)).await);
     }
-    waits.sort_unstable();
-    let (half, most) = (waits[waits.len() / 2], waits[waits.len() - 1]);
-    println!("an item is there after {half:?} in half of the cases, and {most:?} in all");
-    assert!(half < Duration::from_millis(500) && most < Duration::from_secs(3));
+    let [near, far] = [near, far].map(|mut waits| {
+        waits.sort_unstable();
+        [waits.len() / 2, waits.len() * 99 / 100, waits.len() - 1].map(|index| waits[index])
+    });
+    println!("half, 99 % and all of {WAKES} came within: at the owner {near:?}, elsewhere {far:?}");
+    assert!(far[0] < Duration::from_millis(500) && far[2] < Duration::from_secs(3));
     for node in nodes {
         node.terminate().await;
     }

@@ -14,6 +14,7 @@ mod commits;
 mod conflicts;
 mod consumers;
 mod dev;
+mod even_drain;
 mod faults;
 mod forgotten;
 mod forward;
