@@ -6,7 +6,10 @@ use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
 
-use crate::{cluster::nodes::Nodes, node::Node};
+use crate::{
+    cluster::{nodes::Nodes, operate::run},
+    node::Node,
+};
 
 /// Shards of the cluster.
 const SHARDS: usize = 6;
@@ -51,7 +54,10 @@ async fn a_node_that_lost_all_its_shards_is_ready_while_it_reaches_their_owner()
     way.reset();
     first.thaw();
     first.wait_for_readyz(503).await;
-    assert_eq!((health(&first).await, first.get("/healthz").await), (ServingStatus::NotServing, 200));
+    assert_eq!(health(&first).await, ServingStatus::NotServing);
+    let (ready, _, stderr) = run(&["health", "--http", &first.http]).await;
+    assert!(!ready && stderr.contains("503"), "{stderr}");
+    assert!(run(&["health", "--alive", "--http", &first.http]).await.0);
     assert_eq!(second.get("/readyz").await, 200);
     way.pass();
     first.wait_for_readyz(200).await;

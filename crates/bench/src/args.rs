@@ -63,7 +63,8 @@ pub enum Command {
         counts: Vec<u32>,
     },
     /// The lifecycle at several nodes on a database server: with each topic at one node, with calls at any
-    /// node, with all consumers at one node, and at one node alone. Default shards: two a node.
+    /// node, with all consumers at one node, with calls as answers propose, and at one node alone. Default
+    /// shards: two a node.
     Cluster {
         /// Number of nodes.
         #[arg(long, default_value_t = 3)]

@@ -206,7 +206,7 @@ pub fn shards(common: &CommonSettings, counts: &[u32]) -> Comparison {
 }
 
 /// The lifecycle at so many nodes: nothing goes from node to node, each call goes to the next node, consumers
-/// call one node; and at one node alone.
+/// call one node, clients go by what answers say; and at one node alone.
 pub fn cluster(common: &CommonSettings, nodes: u32, shards: Option<u32>) -> Comparison {
     let common = common.with_database(common.config.database, shards.unwrap_or(2 * nodes));
     let entry = |label: String, nodes: u32, access: Access| {
@@ -218,6 +218,7 @@ pub fn cluster(common: &CommonSettings, nodes: u32, shards: Option<u32>) -> Comp
         entry(format!("{nodes} nodes, topics at one each"), nodes, Access::Near),
         entry(format!("{nodes} nodes, calls at any"), nodes, Access::Anywhere),
         entry(format!("{nodes} nodes, consumers at one"), nodes, Access::ConsumersAtOne),
+        entry(format!("{nodes} nodes, as hinted"), nodes, Access::AsHinted),
         entry("one node".to_owned(), 1, Access::Near),
     ];
     common.comparison("cluster", entries)

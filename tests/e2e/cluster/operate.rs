@@ -91,10 +91,11 @@ async fn shards_are_moved_and_nodes_are_drained_by_the_command_line() {
     assert!(run(&[&unpin[..], &by_node].concat()).await.0);
     let (done, _, stderr) = run(&[&["shard", "add", "sqlite:/tmp/a"][..], &by_node].concat()).await;
     assert!(!done && stderr.contains("url: must begin with mysql://"), "{stderr}");
-    assert!(run(&["health", "--http", &nodes[0].http]).await.0);
-    let (done, _, stderr) = run(&["health", "--http", &nodes[1].http]).await;
-    assert!(!done && stderr.contains("503"), "{stderr}");
-    assert!(run(&["health", "--alive", "--http", &nodes[1].http]).await.0);
+    // A node that drains takes calls, and hands out the items of the others.
+    for node in &nodes {
+        let (done, _, stderr) = run(&["health", "--http", &node.http]).await;
+        assert!(done, "{stderr}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -90,8 +90,9 @@ async fn fill(state: &RunState, system: &Forebay) -> anyhow::Result<()> {
             v1::EnqueueItem { topic, priority: i32::from(priority), payload, ..Default::default() }
         };
         let items = (first..).zip(topics).map(item).collect();
+        let request = v1::EnqueueRequest { namespace: namespace(), items, ..Default::default() };
         state.in_flight_limit.acquire(topics.len()).await;
-        with_timeout("enqueue", Duration::ZERO, enqueue(&mut system.client(), items)).await?;
+        with_timeout("enqueue", Duration::ZERO, enqueue(&mut system.client(), request)).await?;
         state.delivery_check.confirm(first, topics.len());
     }
     Ok(())

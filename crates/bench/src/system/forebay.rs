@@ -1,10 +1,21 @@
 //! Forebay: nodes of the real program on a database of their own, used through gRPC only.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::{Context as _, bail, ensure};
 use async_trait::async_trait;
-use forebay_proto::v1::{self, queue_service_client::QueueServiceClient};
+use forebay_proto::{
+    NEXT_SHARD_HEADER, NODE_HEADER,
+    v1::{self, queue_service_client::QueueServiceClient},
+};
 use forebay_servers::Process;
 use prost_types::Timestamp;
 use tempfile::TempDir;
@@ -12,8 +23,8 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::{
     BenchDelivery, Consumer, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
-    access::{Access, Turns},
-    nodes::{BenchNode, start_nodes},
+    access::{Access, HintedNode, Turns},
+    nodes::{BenchNode, node_number, start_nodes},
     server::{StatementTime, start_server, statements_of},
 };
 use crate::{
@@ -60,7 +71,8 @@ impl Forebay {
             let endpoint = Endpoint::from_shared(format!("http://{}", node.grpc))?.tcp_nodelay(true);
             channels.push((0..CONNECTIONS).map(|_| endpoint.connect_lazy()).collect());
         }
-        let clients = Arc::new(Clients { channels, next: Turns::default(), access: config.access });
+        let (next, access, calls) = (Turns::default(), config.access, AtomicU64::new(0));
+        let clients = Arc::new(Clients { channels, next, access, calls });
         Ok(Self { nodes, clients, config: config.clone(), server, folder })
     }
 
@@ -100,6 +112,8 @@ struct Clients {
     next: Turns,
     /// Which node is called.
     access: Access,
+    /// Numbers the calls that have ids.
+    calls: AtomicU64,
 }
 
 impl Clients {
@@ -132,15 +146,16 @@ pub fn topic_number(name: &str) -> anyhow::Result<u32> {
     number.with_context(|| format!("delivered from an unknown topic {name:?}"))
 }
 
-/// Enqueues items. Fails if any item is refused.
-pub async fn enqueue(client: &mut Client, items: Vec<v1::EnqueueItem>) -> anyhow::Result<()> {
-    let count = items.len();
-    let request = v1::EnqueueRequest { namespace: namespace(), items, ..Default::default() };
-    let results = client.enqueue(request).await?.into_inner().results;
+/// Enqueues items. Fails if any is refused. Returns the shard that the answer proposes for the next call.
+pub async fn enqueue(client: &mut Client, request: v1::EnqueueRequest) -> anyhow::Result<Option<u32>> {
+    let count = request.items.len();
+    let answer = client.enqueue(request).await?;
+    let next = answer.metadata().get(NEXT_SHARD_HEADER).and_then(|shard| shard.to_str().ok()?.parse().ok());
+    let results = answer.into_inner().results;
     ensure!(results.len() == count, "enqueue of {count} items: {} results", results.len());
     match results.into_iter().find_map(|result| result.error) {
         Some(error) => bail!("an item was refused: {}", error.message),
-        None => Ok(()),
+        None => Ok(next),
     }
 }
 
@@ -191,12 +206,14 @@ impl System for Forebay {
     }
 
     async fn producer(&self) -> anyhow::Result<Box<dyn Producer>> {
-        Ok(Box::new(ForebayProducer { clients: self.clients.clone(), turns: Turns::default() }))
+        let (clients, turns) = (self.clients.clone(), Turns::default());
+        Ok(Box::new(ForebayProducer { clients, turns, next_shards: HashMap::new() }))
     }
 
     async fn consumer(&self, topics: Vec<u32>) -> anyhow::Result<Box<dyn Consumer>> {
         let (clients, turns) = (self.clients.clone(), Turns::default());
-        Ok(Box::new(ForebayConsumer { clients, turns, topics, receipts: Vec::new() }))
+        let hinted = HintedNode::default();
+        Ok(Box::new(ForebayConsumer { clients, turns, hinted, topics, receipts: Vec::new() }))
     }
 }
 
@@ -204,6 +221,8 @@ struct ForebayProducer {
     clients: Arc<Clients>,
     /// Calls of this one.
     turns: Turns,
+    /// The shards that the last answers have proposed, by topic.
+    next_shards: HashMap<u32, u32>,
 }
 
 #[async_trait]
@@ -211,7 +230,7 @@ impl Producer for ForebayProducer {
     async fn put(&mut self, topic: u32, items: Vec<Item>) -> anyhow::Result<()> {
         let Clients { access, channels, .. } = &*self.clients;
         let mut client = self.clients.of(access.of_producer(topic, channels.len(), &self.turns));
-        let topic = topic_name(topic);
+        let (number, topic) = (topic, topic_name(topic));
         let item = |item: Item| v1::EnqueueItem {
             topic: topic.clone(),
             priority: i32::from(item.priority),
@@ -219,7 +238,15 @@ impl Producer for ForebayProducer {
             schedule: item.due.map(|due| v1::enqueue_item::Schedule::DeliverAfter(Timestamp::from(due))),
             ..Default::default()
         };
-        enqueue(&mut client, items.into_iter().map(item).collect()).await
+        let items = items.into_iter().map(item).collect();
+        let mut request = v1::EnqueueRequest { namespace: namespace(), items, ..Default::default() };
+        if *access == Access::AsHinted {
+            request.request_id = format!("call-{}", self.clients.calls.fetch_add(1, Ordering::Relaxed));
+            request.shard = self.next_shards.get(&number).copied();
+        }
+        let next = enqueue(&mut client, request).await?;
+        self.next_shards.extend(next.map(|shard| (number, shard)));
+        Ok(())
     }
 }
 
@@ -227,6 +254,8 @@ struct ForebayConsumer {
     clients: Arc<Clients>,
     /// Calls of this one.
     turns: Turns,
+    /// The node that it calls, if it goes by what answers say.
+    hinted: HintedNode,
     topics: Vec<u32>,
     receipts: Vec<String>,
 }
@@ -234,7 +263,7 @@ struct ForebayConsumer {
 impl ForebayConsumer {
     fn client(&self) -> Client {
         let Clients { access, channels, .. } = &*self.clients;
-        self.clients.of(access.of_consumer(&self.topics, channels.len(), &self.turns))
+        self.clients.of(access.of_consumer(&self.topics, channels.len(), &self.turns, &self.hinted))
     }
 }
 
@@ -253,7 +282,10 @@ impl Consumer for ForebayConsumer {
             wait: Some(prost_types::Duration::try_from(wait)?),
             ..Default::default()
         };
-        let items = self.client().dequeue(request).await?.into_inner().items;
+        let answer = self.client().dequeue(request).await?;
+        let source = answer.metadata().get(NODE_HEADER).and_then(|name| node_number(name.to_str().ok()?));
+        source.into_iter().for_each(|node| self.hinted.learn(node));
+        let items = answer.into_inner().items;
         let delivered = |item: v1::DequeuedItem| {
             self.receipts.push(item.receipt);
             Ok(BenchDelivery { topic: topic_number(&item.topic)?, payload: item.payload })

@@ -136,6 +136,11 @@ async fn shards(config: &SystemConfig, server: &Process) -> anyhow::Result<Strin
     Ok(text)
 }
 
+/// The number of the node of this name.
+pub fn node_number(name: &str) -> Option<usize> {
+    name.strip_prefix("node")?.parse().ok()
+}
+
 fn cluster_part(node: u32, catalog: &str, secret: &Path) -> anyhow::Result<String> {
     let port = free_port()?;
     Ok(format!(
