@@ -19,7 +19,7 @@ use forebay_testkit::servers::Kind;
 use tokio::time::Instant;
 use tonic::transport::Channel;
 
-use super::nodes::{Nodes, metric, metric_becomes, owned_by};
+use super::nodes::{Nodes, metric, metric_becomes, owned_by, owners};
 use crate::{node::Node, scenario::until};
 
 pub(super) const NAMESPACE: &str = "e2e";
@@ -181,16 +181,6 @@ async fn a_node_hands_out_the_items_of_all_in_order() {
     }
 }
 
-/// The node that owns the only shard.
-async fn owner_of_all(nodes: &[Node]) -> usize {
-    for (number, node) in nodes.iter().enumerate() {
-        if !owned_by(node).await.is_empty() {
-            return number;
-        }
-    }
-    panic!("nobody owns the shard");
-}
-
 /// Stores an item for which a poll waits. Returns how long after the begin of the enqueue it came.
 async fn wake(consumer: &Node, producer: &Node, topic: &str) -> Duration {
     let poll = async {
@@ -217,7 +207,7 @@ async fn a_poll_that_waits_gets_what_another_node_stores() {
     // One shard: two of the nodes have none, and serve polls all the same.
     linked(&nodes).await;
 
-    let owner = owner_of_all(&nodes).await;
+    let owner = owners(&nodes).await[&1];
     let (mut near, mut far) = (Vec::new(), Vec::new());
     for number in 0..WAKES {
         near.push(wake(&nodes[owner], &nodes[owner], &format!("near-{}", number % 2)).await);

@@ -12,7 +12,7 @@ use tokio::time::interval;
 
 use super::{
     anywhere::{ack, item, late, linked, store, take},
-    nodes::{Nodes, owned_by},
+    nodes::{Nodes, owners},
 };
 use crate::node::Node;
 
@@ -111,10 +111,7 @@ async fn equal_priorities_of_all_nodes_drain_alike_and_better_ones_before() {
     let cluster = Nodes::new(Kind::MariaDb, 3, SHARDS).await;
     let nodes = cluster.start_all().await;
     linked(&nodes).await;
-    let mut owners = BTreeMap::new();
-    for (number, node) in nodes.iter().enumerate() {
-        owners.extend(owned_by(node).await.into_iter().map(|shard| (u32::try_from(shard).unwrap(), number)));
-    }
+    let owners = owners(&nodes).await;
     // Whoever answers late is left out. That is no fault of the order.
     for round in 0.. {
         let (before, topic) = (late(&nodes).await, format!("even-{round}"));

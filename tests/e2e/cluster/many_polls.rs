@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{
     anywhere::{NAMESPACE, ack, item, linked, store},
-    nodes::{Nodes, metric, metric_becomes, owned_by},
+    nodes::{Nodes, metric, metric_becomes, owners},
 };
 use crate::{node::Node, rpc::span};
 
@@ -73,13 +73,11 @@ async fn park(node: &Node, name: &str, topics: usize) -> JoinSet<Arrival> {
 
 /// Stores an item for each poll, in the shards of all nodes but one, at their owners. Returns the payloads.
 async fn store_elsewhere(nodes: &[Node], front: usize, name: &str, topics: usize) -> BTreeSet<String> {
-    let mut shards = Vec::new();
-    for (number, node) in nodes.iter().enumerate().filter(|(number, _)| *number != front) {
-        shards.extend(owned_by(node).await.into_iter().map(|shard| (number, u32::try_from(shard).unwrap())));
-    }
+    let mut shards = owners(nodes).await;
+    shards.retain(|_, owner| *owner != front);
     assert_eq!(shards.len(), 4, "the others own {shards:?}");
     let payloads: Vec<String> = (0..POLLS).map(|number| format!("{number:05}")).collect();
-    let calls = payloads.chunks(BATCH).zip(shards.iter().cycle()).map(|(chunk, (owner, shard))| {
+    let calls = payloads.chunks(BATCH).zip(shards.iter().cycle()).map(|(chunk, (shard, owner))| {
         let of = |payload: &String| {
             let topic = payload.parse::<usize>().unwrap() % topics;
             item(&format!("{name}-{topic}"), 0, payload)

@@ -1,6 +1,13 @@
 //! A catalog, shards and nodes, on a database server.
 
-use std::{collections::BTreeSet, fmt::Write as _, fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use forebay_testkit::{
     program,
@@ -293,4 +300,13 @@ pub async fn owned_by(node: &Node) -> BTreeSet<u64> {
     let shards = status["engine"]["shards"].as_array().cloned().unwrap_or_default();
     let owned = shards.iter().filter(|shard| shard["state"] == "owned");
     owned.filter_map(|shard| shard["id"].as_u64()).collect()
+}
+
+/// The owners of shards, by their places among these nodes.
+pub async fn owners(nodes: &[Node]) -> BTreeMap<u32, usize> {
+    let mut owners = BTreeMap::new();
+    for (number, node) in nodes.iter().enumerate() {
+        owners.extend(owned_by(node).await.into_iter().map(|shard| (u32::try_from(shard).unwrap(), number)));
+    }
+    owners
 }

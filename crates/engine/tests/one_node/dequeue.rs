@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use forebay_engine::*;
 use forebay_store::{Shard, SqliteShard};
-use forebay_types::{DeliveryPolicy, Schedule, ShardId};
+use forebay_types::{DeliveryPolicy, Reason, Refusal, Schedule, ShardId, TopicName};
+use futures_util::future::join_all;
 
 use crate::queue::{Queue, item, payloads};
 
@@ -115,4 +116,42 @@ async fn expired_items_go_and_at_most_once_items_need_no_ack() {
     tokio::time::timeout(Duration::from_secs(10), empty).await.unwrap();
     assert!(queue.get(1, 0).await.is_empty());
     queue.engine.stop().await;
+}
+
+/// The answers to polls of a prefix in each of a thousand namespaces, for which one payer pays.
+async fn polls(engine: &Engine, payer: &str) -> Vec<Result<(), Refusal>> {
+    let poll = |number: usize| {
+        let demands = vec![Demand { topic: "*".into(), max_items: 1 }];
+        let namespace = format!("{payer}{number}").as_str().into();
+        engine.dequeue(DequeueCall { namespace, demands, max_bytes: 1, ..DequeueCall::default() })
+    };
+    let answers = paid_by(Some(payer.into()), join_all((0..1_000).map(poll))).await;
+    answers.into_iter().map(|answer| answer.map(drop)).collect()
+}
+
+/// The same of polls at another node, which fetch here.
+async fn fetches(engine: &Engine, payer: &str) -> Vec<Result<(), Refusal>> {
+    let fetch = |number: usize| {
+        let name = TopicName::new(format!("{payer}{number}").as_str(), "*");
+        let (before, lease, consumer, payer) = (None, None, String::new(), Some(payer.into()));
+        let call = FetchCall { name, max_items: 1, max_bytes: 1, before, lease, consumer, link: 1, payer };
+        engine.lease_items(call)
+    };
+    join_all((0..1_000).map(fetch)).await.into_iter().map(|answer| answer.map(drop)).collect()
+}
+
+#[tokio::test]
+async fn prefixes_of_many_namespaces_count_for_who_pays() {
+    for is_fetch in [false, true] {
+        let queue = Queue::start(1).await;
+        let ask = async |payer: &str| match is_fetch {
+            false => polls(&queue.engine, payer).await,
+            true => fetches(&queue.engine, payer).await,
+        };
+        let refused = ask("greedy").await.into_iter().filter_map(Result::err);
+        let reasons: Vec<Reason> = refused.map(|refusal| refusal.reason).collect();
+        assert!(!reasons.is_empty() && reasons.iter().all(|reason| *reason == Reason::Overloaded));
+        assert!(ask("other").await[0].is_ok(), "places are kept for others, by fetches: {is_fetch}");
+        queue.engine.stop().await;
+    }
 }

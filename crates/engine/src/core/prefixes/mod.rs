@@ -123,19 +123,13 @@ impl Prefixes {
         }
         let Self { orders, of_namespaces, stale, .. } = self;
         for prefix in covering(of_namespaces, name) {
-            if let Some(order) = orders.get_mut(prefix) {
-                order.visits.mark(name.topic.clone());
-                stale.insert(prefix.clone());
-            }
+            mark(orders, stale, prefix, name.topic.clone());
         }
     }
 
     /// A topic of one prefix is to be looked at.
     pub fn mark(&mut self, prefix: &TopicName, topic: Topic) {
-        if let Some(order) = self.orders.get_mut(prefix) {
-            order.visits.mark(topic);
-            self.stale.insert(prefix.clone());
-        }
+        mark(&mut self.orders, &mut self.stale, prefix, topic);
     }
 
     /// Something of a prefix is to be looked at in the next turn.
@@ -231,6 +225,19 @@ impl Prefixes {
             gone.push(order);
         }
         gone
+    }
+}
+
+/// A topic of one prefix is to be looked at.
+fn mark(
+    orders: &mut BTreeMap<TopicName, PrefixOrder>,
+    stale: &mut BTreeSet<TopicName>,
+    prefix: &TopicName,
+    topic: Topic,
+) {
+    if let Some(order) = orders.get_mut(prefix) {
+        order.visits.mark(topic);
+        stale.insert(prefix.clone());
     }
 }
 
