@@ -134,7 +134,12 @@ impl Client {
         self.attempts_by(self.route.clone(), wait)
     }
 
-    /// The same by another route.
+    /// The attempts of a call that goes to this endpoint first, if nothing else is wanted.
+    pub(crate) fn attempts_near(&self, id: Option<u32>) -> Attempts {
+        self.attempts_by(self.route.or_to(id), Duration::ZERO)
+    }
+
+    /// The attempts of a call by another route.
     pub(crate) fn attempts_by(&self, route: Route, wait: Duration) -> Attempts {
         let until = Instant::now() + self.config.call_timeout + wait;
         Attempts::new(self.config.retry, until, self.endpoints.clone(), route, self.rng.clone())

@@ -2,7 +2,7 @@
 //!
 //! A call with a request id is remembered by one shard, and the servers look there when it is repeated. A
 //! call that names no shard has one by chance. One that names a shard of its topic's goes where the topic's
-//! other items are.
+//! other items are, and is sent to the shard's owner.
 
 use std::{
     collections::HashMap,
@@ -18,13 +18,22 @@ const TOPICS_MAX: usize = 10_000;
 /// the others, which propose none from then on.
 const COUNTS_FOR: Duration = Duration::from_secs(5);
 
+/// What a server proposes for the next call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NextShard {
+    /// The shard.
+    pub(crate) shard: u32,
+    /// Its owner's endpoint, if that node can be called.
+    pub(crate) owner: Option<u32>,
+}
+
 /// The last proposal for each topic, and when it was made.
 #[derive(Debug, Default)]
-pub(crate) struct NextShards(Mutex<HashMap<String, (u32, Instant)>>);
+pub(crate) struct NextShards(Mutex<HashMap<String, (NextShard, Instant)>>);
 
 impl NextShards {
-    /// The shard that a call names whose first item is of this topic.
-    pub(crate) fn of(&self, topic: &str) -> Option<u32> {
+    /// The proposal for a call whose first item is of this topic.
+    pub(crate) fn of(&self, topic: &str) -> Option<NextShard> {
         let shards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (shard, since) = shards.get(topic)?;
         (since.elapsed() < COUNTS_FOR).then_some(*shard)
@@ -32,10 +41,10 @@ impl NextShards {
 
     /// A server proposes a shard, or none: then some server does not know of calls that name one, and no call
     /// does any more.
-    pub(crate) fn learn(&self, topic: &str, shard: Option<u32>) {
+    pub(crate) fn learn(&self, topic: &str, next: Option<NextShard>) {
         let mut shards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(shard) = shard else { return shards.clear() };
-        let proposal = (shard, Instant::now());
+        let Some(next) = next else { return shards.clear() };
+        let proposal = (next, Instant::now());
         if let Some(known) = shards.get_mut(topic) {
             *known = proposal;
             return;
@@ -62,22 +71,26 @@ mod tests {
     use super::*;
     use crate::{
         item::NewItem,
-        testing::{Fake, refusal},
+        testing::{Fake, Network, refusal},
     };
+
+    fn next(shard: u32) -> Option<NextShard> {
+        Some(NextShard { shard, owner: None })
+    }
 
     #[tokio::test(start_paused = true)]
     async fn the_last_proposal_counts_for_a_while_and_one_answer_without_ends_all() {
         let shards = NextShards::default();
         assert_eq!(shards.of("a"), None);
-        shards.learn("a", Some(3));
-        shards.learn("b", Some(4));
-        shards.learn("a", Some(5));
-        assert_eq!((shards.of("a"), shards.of("b")), (Some(5), Some(4)));
+        shards.learn("a", next(3));
+        shards.learn("b", next(4));
+        shards.learn("a", next(5));
+        assert_eq!((shards.of("a"), shards.of("b")), (next(5), next(4)));
         shards.forget("a");
-        assert_eq!((shards.of("a"), shards.of("b")), (None, Some(4)));
+        assert_eq!((shards.of("a"), shards.of("b")), (None, next(4)));
         tokio::time::advance(COUNTS_FOR).await;
         assert_eq!(shards.of("b"), None);
-        shards.learn("b", Some(4));
+        shards.learn("b", next(4));
         shards.learn("a", None);
         assert_eq!(shards.of("b"), None);
     }
@@ -85,12 +98,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn so_many_topics_are_remembered() {
         let shards = NextShards::default();
-        (0..=TOPICS_MAX).for_each(|topic| shards.learn(&topic.to_string(), Some(1)));
+        (0..=TOPICS_MAX).for_each(|topic| shards.learn(&topic.to_string(), next(1)));
         let last = TOPICS_MAX.to_string();
-        assert_eq!((shards.of("0"), shards.of(&last)), (Some(1), None));
+        assert_eq!((shards.of("0"), shards.of(&last)), (next(1), None));
         tokio::time::advance(COUNTS_FOR).await;
-        shards.learn(&last, Some(1));
-        assert_eq!((shards.of("0"), shards.of(&last)), (None, Some(1)));
+        shards.learn(&last, next(1));
+        assert_eq!((shards.of("0"), shards.of(&last)), (None, next(1)));
     }
 
     fn items() -> Vec<NewItem> {
@@ -120,6 +133,37 @@ mod tests {
         let named: Vec<Option<u32>> = calls.iter().map(|call| call.shard).collect();
         assert_eq!(named, [None, Some(7), Some(7), None, None, None, Some(7), None]);
         assert_eq!(calls[1], calls[2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_call_goes_to_the_owner_while_that_works() {
+        let network = Network::default();
+        let (a, b) = (network.fake("a:1"), network.fake("b:1"));
+        network.cluster(&[("a:1", &a), ("b:1", &b)]);
+        let client = network.client(&["a:1"]);
+        while client.servers() != ["a:1", "b:1"] {
+            client.enqueue(items()).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        for fake in [&a, &b] {
+            *fake.next_shard.lock().unwrap() = Some(7);
+            *fake.source.lock().unwrap() = Some("b:1");
+        }
+        // The first one learns of the owner, wherever it goes.
+        client.enqueue(items()).await.unwrap();
+        let before = (a.enqueue.calls().len(), b.enqueue.calls().len());
+        for _ in 0..4 {
+            client.enqueue(items()).await.unwrap();
+        }
+        assert_eq!((a.enqueue.calls().len(), b.enqueue.calls().len()), (before.0, before.1 + 4));
+        // Calls whose ids the caller made go to all in turn, and those in order stay where they are.
+        for number in 0..2 {
+            client.enqueue_once(format!("own-{number}"), items()).await.unwrap();
+        }
+        assert_eq!((a.enqueue.calls().len(), b.enqueue.calls().len()), (before.0 + 1, before.1 + 5));
+        network.cut("b:1", true);
+        client.enqueue(items()).await.unwrap();
+        assert_eq!(a.enqueue.calls().len(), before.0 + 2, "the owner does not answer");
     }
 
     #[tokio::test(start_paused = true)]

@@ -35,7 +35,8 @@ pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin
 /// The header of an enqueue's answer that says which shard the next call for the topic may name.
 pub const NEXT_SHARD_HEADER: &str = "forebay-shard";
 
-/// The header of a dequeue's answer that says which node most of its items came from.
+/// The header of an answer that names a node: of a dequeue's, the one that most of its items came from; of an
+/// enqueue's, the owner of the shard that the next call may name.
 pub const NODE_HEADER: &str = "forebay-node";
 
 /// The full name of the service, as health checks ask for it.

@@ -3,14 +3,17 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use forebay_proto::{
-    NEXT_SHARD_HEADER,
+    NEXT_SHARD_HEADER, NODE_HEADER,
     v1::{EnqueueItem, EnqueueRequest, EnqueueResult, queue_service_client::QueueServiceClient},
 };
 use forebay_testkit::servers::Kind;
 use tonic::{Code, Response, Status, transport::Channel};
 use tonic_types::StatusExt as _;
 
-use super::{nodes::Nodes, operate::run};
+use super::{
+    nodes::{Nodes, owners},
+    operate::run,
+};
 use crate::{node::Node, scenario::until};
 
 const NAMESPACE: &str = "e2e";
@@ -71,6 +74,16 @@ async fn a_call_names_its_shard_at_any_node() {
             assert_eq!(store(node, "named", &id, Some(shard)).await.0, once);
         }
     }
+
+    // The owner of the proposed shard is named, once the node has seen it.
+    let (owners, mut calls) = (owners(&nodes).await, 0);
+    let is_named = async || {
+        calls += 1;
+        let answer = client(&nodes[0]).enqueue(call("kept", &format!("owner-{calls}"), None)).await.unwrap();
+        let owner = format!("node{}", owners[&proposed(&answer).unwrap()]);
+        answer.metadata().get(NODE_HEADER).is_some_and(|named| named.to_str().unwrap() == owner)
+    };
+    until("the owner is named", Duration::from_secs(20), is_named).await;
 
     // A client that follows the proposals keeps a topic in two shards.
     let mut used = BTreeSet::new();

@@ -19,7 +19,10 @@ use forebay_proto::{
 use forebay_servers::Process;
 use prost_types::Timestamp;
 use tempfile::TempDir;
-use tonic::transport::{Channel, Endpoint};
+use tonic::{
+    Response,
+    transport::{Channel, Endpoint},
+};
 
 use super::{
     BenchDelivery, Consumer, Durability, Item, Order, ProcessRole, Producer, System, SystemConfig,
@@ -146,17 +149,33 @@ pub fn topic_number(name: &str) -> anyhow::Result<u32> {
     number.with_context(|| format!("delivered from an unknown topic {name:?}"))
 }
 
-/// Enqueues items. Fails if any is refused. Returns the shard that the answer proposes for the next call.
-pub async fn enqueue(client: &mut Client, request: v1::EnqueueRequest) -> anyhow::Result<Option<u32>> {
+/// What an answer proposes for the next call.
+#[derive(Debug, Clone, Copy)]
+pub struct NextShard {
+    /// The shard.
+    shard: u32,
+    /// Its owner.
+    node: Option<usize>,
+}
+
+/// Enqueues items. Fails if any is refused.
+pub async fn enqueue(client: &mut Client, request: v1::EnqueueRequest) -> anyhow::Result<Option<NextShard>> {
     let count = request.items.len();
     let answer = client.enqueue(request).await?;
-    let next = answer.metadata().get(NEXT_SHARD_HEADER).and_then(|shard| shard.to_str().ok()?.parse().ok());
+    let node = named_node(&answer);
+    let shard = answer.metadata().get(NEXT_SHARD_HEADER).and_then(|shard| shard.to_str().ok()?.parse().ok());
+    let next = shard.map(|shard| NextShard { shard, node });
     let results = answer.into_inner().results;
     ensure!(results.len() == count, "enqueue of {count} items: {} results", results.len());
     match results.into_iter().find_map(|result| result.error) {
         Some(error) => bail!("an item was refused: {}", error.message),
         None => Ok(next),
     }
+}
+
+/// The number of the node that an answer names.
+fn named_node<A>(answer: &Response<A>) -> Option<usize> {
+    node_number(answer.metadata().get(NODE_HEADER)?.to_str().ok()?)
 }
 
 /// Acks deliveries. Fails if any ack is refused.
@@ -221,15 +240,18 @@ struct ForebayProducer {
     clients: Arc<Clients>,
     /// Calls of this one.
     turns: Turns,
-    /// The shards that the last answers have proposed, by topic.
-    next_shards: HashMap<u32, u32>,
+    /// Proposals of the last answers, by topic.
+    next_shards: HashMap<u32, NextShard>,
 }
 
 #[async_trait]
 impl Producer for ForebayProducer {
     async fn put(&mut self, topic: u32, items: Vec<Item>) -> anyhow::Result<()> {
         let Clients { access, channels, .. } = &*self.clients;
-        let mut client = self.clients.of(access.of_producer(topic, channels.len(), &self.turns));
+        let next = self.next_shards.get(&topic).copied();
+        let owner = next.and_then(|next| next.node);
+        let node = owner.unwrap_or_else(|| access.of_producer(topic, channels.len(), &self.turns));
+        let mut client = self.clients.of(node);
         let (number, topic) = (topic, topic_name(topic));
         let item = |item: Item| v1::EnqueueItem {
             topic: topic.clone(),
@@ -242,10 +264,12 @@ impl Producer for ForebayProducer {
         let mut request = v1::EnqueueRequest { namespace: namespace(), items, ..Default::default() };
         if *access == Access::AsHinted {
             request.request_id = format!("call-{}", self.clients.calls.fetch_add(1, Ordering::Relaxed));
-            request.shard = self.next_shards.get(&number).copied();
+            request.shard = next.map(|next| next.shard);
+            let next = enqueue(&mut client, request).await?;
+            self.next_shards.extend(next.map(|next| (number, next)));
+            return Ok(());
         }
-        let next = enqueue(&mut client, request).await?;
-        self.next_shards.extend(next.map(|shard| (number, shard)));
+        enqueue(&mut client, request).await?;
         Ok(())
     }
 }
@@ -283,8 +307,7 @@ impl Consumer for ForebayConsumer {
             ..Default::default()
         };
         let answer = self.client().dequeue(request).await?;
-        let source = answer.metadata().get(NODE_HEADER).and_then(|name| node_number(name.to_str().ok()?));
-        source.into_iter().for_each(|node| self.hinted.learn(node));
+        named_node(&answer).into_iter().for_each(|node| self.hinted.learn(node));
         let items = answer.into_inner().items;
         let delivered = |item: v1::DequeuedItem| {
             self.receipts.push(item.receipt);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use forebay_proto::{NEXT_SHARD_HEADER, time::from_timestamp, v1};
+use forebay_proto::{NEXT_SHARD_HEADER, NODE_HEADER, time::from_timestamp, v1};
 use forebay_types::{Reason, Timestamp};
 use tonic::Response;
 
@@ -11,6 +11,7 @@ use crate::{
     client::{Client, miscounted},
     error::Error,
     item::NewItem,
+    next_shards::NextShard,
     retry::Target,
     rng::SharedRng,
     traces,
@@ -43,10 +44,12 @@ impl Client {
         &self,
         items: Vec<v1::EnqueueItem>,
     ) -> Result<Vec<Result<EnqueuedItem, Error>>, Error> {
-        let plain = items.iter().all(|item| item.dedupe_key.is_empty() && item.shard.is_none());
-        let shard = || items.first().and_then(|item| self.next_shards.of(&item.topic));
-        let identity = if plain { Identity::random(&self.rng, shard()) } else { Identity::PerItem };
-        self.enqueue_with(identity, items).await
+        if items.iter().any(|item| !item.dedupe_key.is_empty() || item.shard.is_some()) {
+            return self.enqueue_with(Identity::PerItem, None, items).await;
+        }
+        let next = items.first().and_then(|item| self.next_shards.of(&item.topic));
+        let identity = Identity::random(&self.rng, next.map(|next| next.shard));
+        self.enqueue_with(identity, next.and_then(|next| next.owner), items).await
     }
 
     /// The same with a request id of the caller's, so that the whole call may be repeated later, also by
@@ -58,25 +61,28 @@ impl Client {
         items: Vec<NewItem>,
     ) -> Result<Vec<Result<EnqueuedItem, Error>>, Error> {
         let items = items.into_iter().map(NewItem::into_proto).collect();
-        self.enqueue_with(Identity::Given(request_id.into()), items).await
+        self.enqueue_with(Identity::Given(request_id.into()), None, items).await
     }
 
+    /// The same for an identity. `owner`: the endpoint that owns the shard which the call names.
     async fn enqueue_with(
         &self,
         identity: Identity,
+        owner: Option<u32>,
         mut items: Vec<v1::EnqueueItem>,
     ) -> Result<Vec<Result<EnqueuedItem, Error>>, Error> {
         let span = traces::enqueue(&mut items, self.config.traces, || self.only_server());
-        span.around_members(self.store(identity, items), |stored| Some(&stored.item_id)).await
+        span.around_members(self.store(identity, owner, items), |stored| Some(&stored.item_id)).await
     }
 
     /// Makes the call, with as many attempts as it takes.
     async fn store(
         &self,
         mut identity: Identity,
+        owner: Option<u32>,
         items: Vec<v1::EnqueueItem>,
     ) -> Result<Vec<Result<EnqueuedItem, Error>>, Error> {
-        let mut attempts = self.attempts(Duration::ZERO);
+        let mut attempts = self.attempts_near(owner);
         let mut results = MemberResults::new(items.len());
         let mut left: Vec<usize> = (0..items.len()).collect();
         loop {
@@ -142,7 +148,7 @@ impl Client {
     /// that refused them.
     fn another(&self, refused: &Identity, items: &[v1::EnqueueItem], left: &[usize]) -> Identity {
         let topic = left.first().map_or("", |&at| &items[at].topic);
-        let shard = self.next_shards.of(topic);
+        let shard = self.next_shards.of(topic).map(|next| next.shard);
         if shard.is_some() && shard == refused.shard() {
             self.next_shards.forget(topic);
             return Identity::random(&self.rng, None);
@@ -164,11 +170,13 @@ impl Client {
             shard: identity.shard(),
         };
         let answer = self.attempt(target, Duration::ZERO, request, |mut grpc, request| async move {
-            grpc.enqueue(request).await.map(with_next_shard)
+            grpc.enqueue(request).await.map(with_proposal)
         });
-        let (answer, next_shard) = answer.await?;
+        let (answer, proposal) = answer.await?;
         if let (Identity::RequestId { .. }, Some(&first)) = (identity, left.first()) {
-            self.next_shards.learn(&items[first].topic, next_shard);
+            let owner = |node: String| self.learner.as_ref()?.endpoint_of(&node).map(|at| at.id());
+            let next = proposal.map(|(shard, node)| NextShard { shard, owner: node.and_then(owner) });
+            self.next_shards.learn(&items[first].topic, next);
         }
         Ok(answer.results.into_iter().map(member).collect())
     }
@@ -258,11 +266,15 @@ impl Identity {
     }
 }
 
-/// An answer, and the shard that it proposes for the next call.
-fn with_next_shard(answer: Response<v1::EnqueueResponse>) -> Response<(v1::EnqueueResponse, Option<u32>)> {
-    let proposed = answer.metadata().get(NEXT_SHARD_HEADER).and_then(|value| value.to_str().ok());
-    let shard = proposed.and_then(|shard| shard.parse().ok());
-    answer.map(|answer| (answer, shard))
+/// The shard that an answer proposes for the next call, and the name of its owner.
+type Proposal = (u32, Option<String>);
+
+/// An answer, and its proposal.
+fn with_proposal(answer: Response<v1::EnqueueResponse>) -> Response<(v1::EnqueueResponse, Option<Proposal>)> {
+    let named = |header| answer.metadata().get(header).and_then(|value| value.to_str().ok());
+    let shard = named(NEXT_SHARD_HEADER).and_then(|shard| shard.parse().ok());
+    let proposal = shard.map(|shard| (shard, named(NODE_HEADER).map(str::to_owned)));
+    answer.map(|answer| (answer, proposal))
 }
 
 /// Whether a refusal comes from the owner of the shard, which knows what was stored there.

@@ -22,6 +22,14 @@ impl Route {
     pub(crate) fn sticky() -> Self {
         Self::Sticky(Sticky::default())
     }
+
+    /// The same, but to the server of this id if calls go to all in turn.
+    pub(crate) fn or_to(&self, id: Option<u32>) -> Self {
+        match (self, id) {
+            (Self::InTurn, Some(id)) => Self::To(id),
+            _ => self.clone(),
+        }
+    }
 }
 
 impl Sticky {

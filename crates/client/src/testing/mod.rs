@@ -214,6 +214,9 @@ impl QueueService for Fake {
         let mut response = Response::new(self.enqueue.take(request).await.unwrap_or(Ok(usual))?);
         if let Some(shard) = *self.next_shard.lock().unwrap() {
             response.metadata_mut().insert(NEXT_SHARD_HEADER, shard.into());
+            if let Some(node) = *self.source.lock().unwrap() {
+                response.metadata_mut().insert(NODE_HEADER, node.parse().unwrap());
+            }
         }
         Ok(response)
     }

@@ -1,11 +1,7 @@
 //! `Dequeue`: checks the demands and has the engine lease items. A long poll does not count as a call in
 //! progress while it waits.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, HashSet},
-    time::Duration,
-};
+use std::{collections::HashSet, time::Duration};
 
 use forebay_edge::{
     admission::Call,
@@ -13,9 +9,7 @@ use forebay_edge::{
     traces::{note_items, note_origins},
 };
 use forebay_engine::{CallerFrom, DeliveredItem, Demand, DequeueCall, PendingDequeue};
-use forebay_membership::ClusterState;
 use forebay_proto::{
-    NODE_HEADER,
     time::to_timestamp,
     v1::{
         DeliveryPolicy as WirePolicy, DequeueRequest, DequeueResponse, DequeuedItem, TopicDemand,
@@ -23,12 +17,11 @@ use forebay_proto::{
     },
 };
 use forebay_types::{
-    DeliveryPolicy, Limits, Namespace, Refusal, ShardId, cut_text, is_prefix, topic_covers,
-    topics_with_prefix,
+    DeliveryPolicy, Limits, Namespace, Refusal, cut_text, is_prefix, topic_covers, topics_with_prefix,
 };
 use tonic::Response;
 
-use super::queue::Queue;
+use super::{owner, queue::Queue};
 
 /// How long before the call's deadline a long poll ends, so that its answer still arrives.
 const WAIT_MARGIN: Duration = Duration::from_millis(200);
@@ -87,29 +80,11 @@ pub async fn answer(queue: &Queue, waiting: &mut WaitingCall) -> Result<Response
 fn response(queue: &Queue, namespace: &Namespace, items: Vec<DeliveredItem>) -> Response<DequeueResponse> {
     note_items(items.iter().map(|item| item.id.shard));
     note_origins(items.iter().map(|item| (item.id, &item.body.headers[..], item.attempt)));
-    let node = source(&queue.cluster.borrow(), items.iter().map(|item| item.id.shard));
+    let node = owner::of_most(&queue.cluster.borrow(), items.iter().map(|item| item.id.shard));
     let items = items.into_iter().map(|item| to_wire(namespace, item)).collect();
     let mut response = Response::new(DequeueResponse { items });
-    if let Some(node) = node.and_then(|name| name.parse().ok()) {
-        response.metadata_mut().insert(NODE_HEADER, node);
-    }
+    owner::name(&mut response, node);
     response
-}
-
-/// The node that owns most of these shards, each of which counts as often as it comes; this one rather than
-/// one that owns as many.
-fn source(cluster: &ClusterState, shards: impl Iterator<Item = ShardId>) -> Option<String> {
-    let mut counts = BTreeMap::<ShardId, usize>::new();
-    shards.for_each(|shard| *counts.entry(shard).or_default() += 1);
-    let mut nodes = BTreeMap::<&str, usize>::new();
-    for (shard, count) in counts {
-        let home = cluster.shards.iter().find(|home| home.id == shard);
-        if let Some(owner) = home.and_then(|home| home.owner.as_ref()) {
-            *nodes.entry(owner.as_str()).or_default() += count;
-        }
-    }
-    let best = nodes.into_iter().min_by_key(|(name, count)| (Reverse(*count), **name != *cluster.own));
-    best.map(|(name, _)| name.to_owned())
 }
 
 fn check(queue: &Queue, mut request: DequeueRequest) -> Result<DequeueCall, Refusal> {
@@ -203,7 +178,6 @@ fn to_wire(namespace: &str, item: DeliveredItem) -> DequeuedItem {
 
 #[cfg(test)]
 mod tests {
-    use forebay_membership::ShardHome;
     use forebay_types::Reason;
 
     use super::*;
@@ -216,26 +190,6 @@ mod tests {
     fn refused(asked: Vec<TopicDemand>, reason: Reason, field: &str) {
         let refusal = demands(&Limits::default(), asked).unwrap_err();
         assert_eq!((refusal.reason, refusal.field.as_deref()), (reason, Some(field)));
-    }
-
-    #[test]
-    fn the_node_is_named_that_most_items_came_from() {
-        let owners = [(1, Some("a")), (2, Some("b")), (3, Some("c")), (4, Some("c")), (5, None)];
-        let home = |(id, owner): (u32, Option<&str>)| ShardHome {
-            id: ShardId(id),
-            state: "active".to_owned(),
-            home: None,
-            pinned: false,
-            owner: owner.map(|name| name.parse().unwrap()),
-        };
-        let shards = owners.into_iter().map(home).collect();
-        let cluster = ClusterState { own: "b".to_owned(), shards, ..ClusterState::default() };
-        let named = |shards: &[u32]| source(&cluster, shards.iter().copied().map(ShardId));
-        assert_eq!(named(&[]), None, "there are no items");
-        assert_eq!(named(&[1, 2, 1]).as_deref(), Some("a"));
-        assert_eq!(named(&[1, 2, 4, 2, 3, 3]).as_deref(), Some("c"), "of both its shards");
-        assert_eq!(named(&[1, 2]).as_deref(), Some("b"), "this node rather than another");
-        assert_eq!(named(&[5, 9, 1]).as_deref(), Some("a"), "as far as owners are known");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `Enqueue`: checks the items, has the engine store them, answers each.
 
+use std::iter;
+
 use forebay_edge::{
     admission::Call,
     rpc::{
@@ -23,7 +25,7 @@ use forebay_types::{Body, DeliveryPolicy, Limits, Refusal, Schedule, ShardId, Ti
 use prost::Message as _;
 use tonic::Response;
 
-use super::queue::Queue;
+use super::{owner, queue::Queue};
 
 /// Serves the call. `origin`: the trace of items that name none.
 pub async fn enqueue(
@@ -69,6 +71,7 @@ pub async fn enqueue(
     let mut response = Response::new(EnqueueResponse { results: answers.into_iter().map(result).collect() });
     if let Some(shard) = next_shard {
         response.metadata_mut().insert(NEXT_SHARD_HEADER, shard.0.into());
+        owner::name(&mut response, owner::of_most(&queue.cluster.borrow(), iter::once(shard)));
     }
     Ok(response)
 }

@@ -7,6 +7,7 @@ mod enqueue;
 mod extend_lease;
 mod from;
 mod nack;
+mod owner;
 mod queue;
 mod server;
 mod service;
