@@ -119,7 +119,7 @@ pub(crate) fn serve(
     if let Some(notice) = notice {
         let first_topic = first_topic.filter(|_| request.is_some() && core.knows_named_shards());
         let next_shard = first_topic.and_then(|topic| {
-            let next = Candidates::new(core, &Avoid::default(), id).place(core, &placed.namespace, &topic, 0);
+            let next = Candidates::new(core, &Avoid::default(), id).propose(core, &placed.namespace, &topic);
             next.map(|index| core.slots[index].id)
         });
         let misplaced =

@@ -43,9 +43,9 @@ struct Room {
 struct Load {
     /// The call has not used it yet.
     is_new: bool,
-    /// It is not of this node, or has more than a batch to do.
+    /// It is not of this node, where that matters, or has more than a batch to do.
     is_far: bool,
-    /// The rows that wait there.
+    /// The rows that wait there, where they matter.
     backlog: usize,
     /// Its place among those that take items.
     number: usize,
@@ -86,7 +86,34 @@ impl Candidates {
         topic: &Topic,
         charge: usize,
     ) -> Option<ShardIndex> {
-        let turn = self.turn;
+        let (turn, batch) = (self.turn, core.settings.batch_rows);
+        self.choose(core, namespace, topic, charge, |Room { backlog, is_own }, found, is_new| {
+            let number = if is_own { found } else { found ^ turn };
+            Load { is_new, is_far: !is_own || backlog >= batch, backlog, number }
+        })
+    }
+
+    /// The shard that the next call for a topic is to name: the first of its set with less than a batch to do,
+    /// whoever owns it, since the call goes there. So all nodes propose the same one, and a topic's producers
+    /// and consumers meet at its owner.
+    pub fn propose(&mut self, core: &Core, namespace: &Namespace, topic: &Topic) -> Option<ShardIndex> {
+        let batch = core.settings.batch_rows;
+        self.choose(core, namespace, topic, 0, |Room { backlog, .. }, number, is_new| {
+            let is_far = backlog >= batch;
+            Load { is_new, is_far, backlog: if is_far { backlog } else { 0 }, number }
+        })
+    }
+
+    /// The shard with the least load. `load_of` makes it of a shard's room, its place among those that take
+    /// items, and whether the call has not used it yet.
+    fn choose(
+        &mut self,
+        core: &Core,
+        namespace: &Namespace,
+        topic: &Topic,
+        charge: usize,
+        load_of: impl Fn(Room, usize, bool) -> Load,
+    ) -> Option<ShardIndex> {
         self.rank(namespace, topic);
         let Self { used, ranked: Some((_, ranking)), .. } = self else { return None };
         let (mut best, mut first_open) = (None, None);
@@ -101,7 +128,7 @@ impl Candidates {
             }
             first_open.get_or_insert(shard.index);
             let bytes = used.get(&shard.index).copied().unwrap_or(0) + charge;
-            let Some(Room { backlog, is_own }) = room(core, namespace, shard, bytes) else { continue };
+            let Some(room) = room(core, namespace, shard, bytes) else { continue };
             // A topic that brings more than its shards commit in a batch spreads to twice as many.
             if found == spread {
                 if !crowded {
@@ -109,11 +136,8 @@ impl Candidates {
                 }
                 spread *= 2;
             }
-            let batch = core.settings.batch_rows;
-            crowded &= backlog > batch;
-            let is_new = !used.contains_key(&shard.index);
-            let number = if is_own { found } else { found ^ turn };
-            let load = Load { is_new, is_far: !is_own || backlog >= batch, backlog, number };
+            crowded &= room.backlog > core.settings.batch_rows;
+            let load = load_of(room, found, !used.contains_key(&shard.index));
             if best.as_ref().is_none_or(|(least, _)| load < *least) {
                 best = Some((load, shard.index));
             }
@@ -215,6 +239,28 @@ mod tests {
             }
             assert_eq!(placed(&mut core, topic, &ranked, 0), None);
         }
+    }
+
+    #[test]
+    fn every_node_proposes_the_first_shard_that_has_less_than_a_batch_to_do() {
+        let mut core = core_with_shards(12);
+        let ranked = ranked(&mut core, "a");
+        let proposed = |core: &mut Core, call| {
+            let proposed =
+                Candidates::new(core, &Avoid::default(), call).propose(core, &"ns".into(), &"a".into());
+            proposed.map(|index| core.slots[index].id)
+        };
+        assert_eq!([0, 1].map(|call| proposed(&mut core, call)), [Some(ranked[0]); 2], "nothing is known");
+        let batch = core.settings.batch_rows;
+        told(&mut core, ranked[0], batch - 1, true);
+        told(&mut core, ranked[1], 0, true);
+        assert_eq!([0, 1].map(|call| proposed(&mut core, call)), [Some(ranked[0]); 2]);
+        told(&mut core, ranked[0], batch, true);
+        assert_eq!(proposed(&mut core, 0), Some(ranked[1]));
+        told(&mut core, ranked[1], batch + 1, true);
+        assert_eq!(proposed(&mut core, 0), Some(ranked[0]), "the smaller backlog");
+        told(&mut core, ranked[0], 0, false);
+        assert_eq!(proposed(&mut core, 0), Some(ranked[2]), "the first one takes no items");
     }
 
     #[test]
