@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
     time::Duration,
 };
 
@@ -34,9 +35,11 @@ const ANSWER_BYTES_MAX: usize = 15 << 20;
 
 /// Checks what was read and returns the configuration. Everything that is wrong is added to `errors`.
 pub fn check(file: File, secrets: Secrets, errors: &mut Vec<String>) -> Config {
+    let rates = [file.limits.call_rate_per_connection, file.limits.call_rate_per_namespace];
     let limits = limits(file.limits, errors);
     let mut load = LoadLimits::default();
     let mut settings = Settings { limits: limits.clone(), ..Settings::default() };
+    call_rates(rates, &mut load, errors);
     engine(file.engine, &mut settings, &mut load, errors);
     memory(&file.memory, &mut settings, &mut load, errors);
     settings.reported = super::metrics::metrics(file.metrics, errors);
@@ -200,6 +203,17 @@ fn limits(keys: LimitKeys, errors: &mut Vec<String>) -> Limits {
         }
     }
     limits
+}
+
+/// The rates of connections and of namespaces.
+fn call_rates(rates: [u32; 2], load: &mut LoadLimits, errors: &mut Vec<String>) {
+    let of = [&mut load.call_rate_per_connection, &mut load.call_rate_per_namespace];
+    for ((key, rate), of) in ["connection", "namespace"].into_iter().zip(rates).zip(of) {
+        match NonZeroU32::new(rate) {
+            Some(rate) => *of = rate,
+            None => errors.push(format!("limits.call_rate_per_{key} must not be 0")),
+        }
+    }
 }
 
 fn engine(keys: EngineKeys, settings: &mut Settings, load: &mut LoadLimits, errors: &mut Vec<String>) {

@@ -238,6 +238,7 @@ section! {
     /// Bounds on what calls may ask for ([PROTOCOL.md](PROTOCOL.md#limits)).
     LimitKeys as "[limits]" {
         let limits = Limits::default();
+        let load = LoadLimits::default();
         /// The most bytes of a payload.
         payload_bytes: usize = limits.payload_bytes,
         /// The most bytes of an item's metadata.
@@ -266,6 +267,10 @@ section! {
         leased_per_shard: usize = limits.leased_per_shard,
         /// The most topics of a namespace.
         topics_per_namespace: usize = limits.topics_per_namespace,
+        /// The most calls a second over one connection. After a pause those of a second may come at once.
+        call_rate_per_connection: u32 = load.call_rate_per_connection.get(),
+        /// The most calls a second for one namespace at the node, in the same way.
+        call_rate_per_namespace: u32 = load.call_rate_per_namespace.get(),
         /// The longest delay and ttl.
         span_ms: u64 = ms(limits.span),
         /// The shortest lease.

@@ -261,13 +261,15 @@ pub struct Refusal {
     pub elsewhere: Option<Elsewhere>,
     /// With [`Reason::ScopeMissing`]: the right that the caller does not have.
     pub scope: Option<&'static str>,
+    /// With [`Reason::RateLimited`]: the key of the limit.
+    pub limit: Option<&'static str>,
 }
 
 impl Refusal {
     /// With a reason and a sentence for people.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         let (message, field, retry_after) = (message.into(), None, None);
-        Self { reason, message, field, retry_after, fate: None, elsewhere: None, scope: None }
+        Self { reason, message, field, retry_after, fate: None, elsewhere: None, scope: None, limit: None }
     }
 
     /// A field has a wrong value.

@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
-use forebay_proto::v1::{DequeueRequest, EnqueueItem, EnqueueRequest};
-use tonic::{Code, Request};
+use forebay_proto::v1::{
+    DequeueRequest, EnqueueItem, EnqueueRequest, queue_service_client::QueueServiceClient,
+};
+use futures_util::future::join_all;
+use tokio::time::sleep;
+use tonic::{Code, Request, Status};
+use tonic_types::StatusExt as _;
 
 use super::{LEASE, NAMESPACE, RefusalDetails, Wire, asked, item, seconds, span};
 
@@ -71,6 +76,42 @@ async fn calls_in_progress_have_a_limit_and_long_polls_another() {
         }
     }
     assert!(done > 0 && refused_count > 0, "{done} done, {refused_count} refused");
+}
+
+/// Makes many calls at once, of which some are over a rate. Returns the refusal of one of them.
+async fn over_the_rate(wire: &Wire, limit: &str) -> Status {
+    let calls = (0..20).map(|_| {
+        let mut client = wire.client();
+        async move { client.dequeue(asked("t", 1)).await }
+    });
+    let answers = join_all(calls).await;
+    assert!(answers.iter().any(Result::is_ok), "some come in time");
+    let status = answers.into_iter().find_map(Result::err).expect("some are over the rate");
+    let details = RefusalDetails::call::<()>(Err(status.clone()));
+    assert_eq!((details.code, details.reason.as_str()), (Code::ResourceExhausted, "RATE_LIMITED"));
+    assert!(status.message().contains(limit), "{status:?}");
+    assert_eq!(status.get_details_quota_failure().unwrap().violations[0].subject, limit);
+    status
+}
+
+#[tokio::test]
+async fn calls_of_a_connection_in_a_second_are_limited() {
+    let wire = Wire::with("[limits]\ncall_rate_per_connection = 1\n").await;
+    let refused = over_the_rate(&wire, "limits.call_rate_per_connection").await;
+    let mut other = QueueServiceClient::new(wire.node.channel());
+    other.dequeue(asked("t", 1)).await.expect("another connection has its own");
+    let after = refused.get_details_retry_info().unwrap().retry_delay.unwrap();
+    assert!(after <= Duration::from_secs(1), "{after:?}");
+    sleep(after).await;
+    wire.client().dequeue(asked("t", 1)).await.expect("it comes after the time that was named");
+}
+
+#[tokio::test]
+async fn calls_for_a_namespace_in_a_second_are_limited() {
+    let wire = Wire::with("[limits]\ncall_rate_per_namespace = 1\n").await;
+    over_the_rate(&wire, "limits.call_rate_per_namespace").await;
+    let other = DequeueRequest { namespace: "other".into(), ..asked("t", 1) };
+    wire.client().dequeue(other).await.expect("another namespace has its own");
 }
 
 #[tokio::test]

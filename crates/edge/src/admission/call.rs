@@ -76,6 +76,7 @@ impl Call {
         answer: &Arc<AnswerCharge>,
         rights: Arc<Rights>,
     ) -> Result<Self, Refusal> {
+        connection.rate.take()?;
         let allowed = wire::timeout(headers)?.unwrap_or(CALL_TIMEOUT_MAX).min(CALL_TIMEOUT_MAX);
         if allowed < CALL_TIMEOUT_MIN {
             let message = format!("the deadline is less than {CALL_TIMEOUT_MIN:?} away; allow more time");

@@ -1,6 +1,7 @@
 //! The limits of admission control, and the counters that are held against them.
 
 use std::{
+    num::NonZeroU32,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -8,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use super::namespace_bytes::NamespaceBytes;
+use super::{
+    call_rates::{ConnectionRate, NamespaceRates},
+    namespace_bytes::NamespaceBytes,
+};
 use crate::connections::{Place, PlaceRules, Places, Stage};
 
 /// Health checks, reflection and other streams that one connection may have open.
@@ -50,6 +54,10 @@ pub struct LoadLimits {
     pub calls: usize,
     /// The same for one connection, so that one client cannot use up the node's calls.
     pub calls_per_connection: usize,
+    /// Calls that one connection may make in a second.
+    pub call_rate_per_connection: NonZeroU32,
+    /// Calls that may be made for one namespace in a second, once it is known.
+    pub call_rate_per_namespace: NonZeroU32,
     /// Long polls that one connection may park; one more is answered at once.
     pub parked_per_connection: usize,
     /// Bytes of requests that are being received or handled; bounds the node's memory.
@@ -74,6 +82,9 @@ impl Default for LoadLimits {
             timeouts: ConnectionTimeouts::default(),
             calls: 4_096,
             calls_per_connection: 256,
+            // A node serves fewer of the smallest calls.
+            call_rate_per_connection: const { NonZeroU32::new(100_000).unwrap() },
+            call_rate_per_namespace: const { NonZeroU32::new(200_000).unwrap() },
             parked_per_connection: 768,
             request_bytes: 256 << 20,
             request_bytes_per_connection: 32 << 20,
@@ -101,6 +112,8 @@ pub struct AdmissionLoad {
     pub request_bytes: Permits,
     /// The same by namespace.
     pub namespaces: NamespaceBytes,
+    /// Calls that come for each namespace.
+    pub namespace_rates: NamespaceRates,
     /// Bytes of answers that clients have not read yet.
     pub unread: Permits,
 }
@@ -122,6 +135,7 @@ impl AdmissionLoad {
             calls: Permits::new(limits.calls),
             request_bytes: Permits::new(limits.request_bytes),
             namespaces: NamespaceBytes::new(limits.request_bytes_per_namespace),
+            namespace_rates: NamespaceRates::new(limits.call_rate_per_namespace),
             unread: Permits::new(limits.unread_bytes),
         }
     }
@@ -161,6 +175,8 @@ pub enum Full {
 
 /// Load that one connection's calls have taken on.
 pub struct ConnectionLoad {
+    /// Calls that come.
+    pub rate: ConnectionRate,
     /// Calls in progress.
     pub calls: Permits,
     /// Long polls that wait for an item.
@@ -181,6 +197,7 @@ impl ConnectionLoad {
     /// Nothing yet. The connection has its place at least until this is dropped.
     pub fn new(limits: &LoadLimits, place: Arc<Place>) -> Self {
         Self {
+            rate: ConnectionRate::new(limits.call_rate_per_connection),
             calls: Permits::new(limits.calls_per_connection),
             parked: Permits::new(limits.parked_per_connection),
             side_calls: Permits::new(SIDE_CALLS_PER_CONNECTION),

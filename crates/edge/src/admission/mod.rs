@@ -5,6 +5,7 @@ mod answer_bytes;
 mod arrival;
 mod audited;
 mod call;
+mod call_rates;
 mod calls;
 mod connection;
 mod details;

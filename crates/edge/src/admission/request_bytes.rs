@@ -88,9 +88,10 @@ impl RequestCharge {
         }
     }
 
-    /// From now on the bytes count for this namespace too, and so does what is refused.
+    /// The call comes for this namespace. From now on its bytes count for it too, and so does what is refused.
     pub fn count_for(&self, namespace: &Namespace) -> Result<(), Refusal> {
         refused::name(namespace);
+        self.node.namespace_rates.take(namespace)?;
         if !self.node.namespaces.take(namespace, self.bytes.load(Ordering::Acquire)) {
             return Err(overloaded(
                 "memory.request_bytes_per_namespace",

@@ -10,7 +10,7 @@ pub mod rules;
 pub mod status;
 pub mod token;
 
-pub use overloaded::overloaded;
+pub use overloaded::{overloaded, rate_limited};
 pub use page_token::{List, PageTokens};
 pub use refused::OTHER;
 pub use rules::{ALL_NAMESPACES, RequestRules};

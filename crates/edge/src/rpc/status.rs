@@ -42,7 +42,7 @@ pub fn of_shown(refusal: &Refusal) -> pb::Status {
     if let Some(retry_delay) = retry_after(refusal) {
         details.push(any("RetryInfo", &pb::RetryInfo { retry_delay: Some(retry_delay) }));
     }
-    if let Some(subject) = quota(refusal.reason) {
+    if let Some(subject) = refusal.limit.or(quota(refusal.reason)) {
         details.push(quota_failure(subject, refusal));
     }
     pb::Status { code: code as i32, message: refusal.to_string(), details }

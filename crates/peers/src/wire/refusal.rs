@@ -9,8 +9,8 @@ use super::micros;
 
 /// The message of a refusal.
 pub fn message(refusal: Refusal) -> peer::Refusal {
-    // Rights are decided before a call is passed on.
-    let Refusal { reason, message, field, retry_after, fate, elsewhere, scope: _ } = refusal;
+    // Rights and rates of calls are decided before a call is passed on.
+    let Refusal { reason, message, field, retry_after, fate, elsewhere, scope: _, limit: _ } = refusal;
     peer::Refusal {
         reason: reason.as_str().to_owned(),
         message,
@@ -34,6 +34,7 @@ pub fn refusal(message: peer::Refusal) -> Refusal {
         elsewhere: elsewhere
             .map(|peer::Elsewhere { shard, owner }| Elsewhere { shard: ShardId(shard), owner }),
         scope: None,
+        limit: None,
     }
 }
 
@@ -51,6 +52,7 @@ mod tests {
             fate: Some(Fate::Waiting),
             elsewhere: Some(Elsewhere { shard: ShardId(7), owner: "b:7422".to_owned() }),
             scope: None,
+            limit: None,
         };
         assert_eq!(refusal(message(full.clone())), full);
         for reason in Reason::ALL {

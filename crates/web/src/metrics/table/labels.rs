@@ -14,6 +14,8 @@ pub const PROTOCOLS: Values = Fixed(&PROTOCOL_NAMES);
 pub const LIMITS: Values = Fixed(&[
     "engine.calls",
     "engine.calls_per_connection",
+    "limits.call_rate_per_connection",
+    "limits.call_rate_per_namespace",
     "memory.admit_bytes",
     "memory.forward_bytes",
     "memory.poll_bytes",
