@@ -40,6 +40,8 @@ pub enum Bug {
     NothingOffered,
     /// An item that is offered to one node is offered to others, too.
     OfferedTwice,
+    /// An offer that a node does not answer never lapses.
+    OfferStays,
     /// Items that a node is asked for stay in its count.
     CountsKept,
     /// A node that leases items for another one has others lease some, too.

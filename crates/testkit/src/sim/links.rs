@@ -92,6 +92,9 @@ impl SimLinks {
     /// Leases items of the process at this address.
     pub async fn fetch(&self, owner: &str, call: FetchCall) -> Result<FetchedItems, FetchError> {
         self.count(|all| *all.fetches.entry(self.own.clone()).or_default() += 1);
+        if self.network.as_ref().is_some_and(|(_, network)| network.loses_fetches()) {
+            return Err(FetchError::Failed);
+        }
         let lease =
             |engine: Engine| async move { engine.lease_items(call).await.map(|items| vec![Ok(items)]) };
         match self.pass(owner, 1, lease).await.map(|mut answers| answers.pop()) {

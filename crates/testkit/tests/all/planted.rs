@@ -155,6 +155,7 @@ engine! {
     a_prefix_that_hears_of_no_new_item: PrefixNotMarked in Quiet breaks "PRIORITY";
     items_fetched_beyond_better_ones: FetchBoundIgnored in Cluster breaks "PRIORITY-ACROSS";
     items_that_are_offered_to_several: OfferedTwice in Cluster breaks "MESSAGES";
+    an_offer_that_stays: OfferStays in Cluster breaks "WAKE-ACROSS";
     items_that_several_polls_ask_for: CountsKept in Cluster breaks "MESSAGES";
     a_fetch_that_is_passed_on: FetchPassedOn in Cluster breaks "MESSAGES";
     items_of_a_late_answer_that_are_handed_out_too: LateHandedOut in Cluster breaks "LEASE-EXCLUSIVE";

@@ -44,6 +44,13 @@ struct Subscriber {
     _charge: Charge,
 }
 
+impl Subscriber {
+    /// When its offer lapses.
+    fn lapses_at(&self) -> Option<Monotonic> {
+        self.offered.map(|(_, until)| until).filter(|_| !on(Bug::OfferStays))
+    }
+}
+
 impl WatchedTopic {
     /// A node wants so many items from now on. Returns whether it follows the topic.
     pub fn wants(&mut self, number: u64, wanted: u32) -> bool {
@@ -122,7 +129,9 @@ impl WatchedTopic {
         let mut news = BTreeMap::new();
         let mut left = state.ready;
         for subscriber in self.subscribers.values_mut() {
-            subscriber.offered.take_if(|(_, until)| *until <= at);
+            if subscriber.lapses_at().is_some_and(|until| until <= at) {
+                subscriber.offered = None;
+            }
             let offered = subscriber.offered.filter(|_| !on(Bug::OfferedTwice));
             left = left.saturating_sub(offered.map_or(0, |(items, _)| items));
         }
@@ -155,7 +164,7 @@ impl WatchedTopic {
 
     /// When it is to be looked at without an event: nodes are to hear of a change, or an offer lapses.
     pub fn next_look(&self) -> Option<Monotonic> {
-        let lapses = self.subscribers.values().filter_map(|subscriber| Some(subscriber.offered?.1));
+        let lapses = self.subscribers.values().filter_map(Subscriber::lapses_at);
         lapses.chain(self.changed_at.map(|since| since.plus(TOLD_AFTER))).min()
     }
 }

@@ -27,6 +27,12 @@ const HEARD_AFTER: Duration = Duration::from_millis(400);
 const ITEMS_PER_SHARD: u64 = 6;
 /// How often a poll waits at one node while another one stores an item.
 const WAKES: usize = 4;
+/// From this round on a node has been offered an item before, and its fetch was lost.
+const WAKES_IN_VAIN: usize = 2;
+/// All nodes have heard of a poll that waits after this time.
+const POLL_HEARD_AFTER: Duration = Duration::from_millis(300);
+/// A node whose fetch was lost asks the other one again after this time.
+const ASKS_AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 /// Stores items at nodes, and polls for them at others.
 pub async fn check(world: &World, nodes: &[Node], mut dice: Dice) {
@@ -89,14 +95,18 @@ async fn wakes(world: &World, nodes: &[Node], round: usize, dice: &mut Dice) {
     let (consumer, producer) = (&nodes[at], &nodes[(at + 1) % nodes.len()]);
     let mut stores = port(world, dice.fork());
     let topic: Topic = format!("wake-{round}").into();
-    let item = SentItem { topic: topic.clone(), ..SentItem::plain(stores.next_tag(), shard(world, dice)) };
-    let before = world.recorded();
+    let id = shard(world, dice);
+    let item = |tag| SentItem { topic: topic.clone(), ..SentItem::plain(tag, id) };
     let within = if world.plan.follows_all() { WOKEN_WITHIN } else { GUESSED_WITHIN };
     let asked = if round.is_multiple_of(2) { topic.clone() } else { format!("{topic}*").into() };
     let call = poll(tenant, &asked, 1, within + Duration::from_secs(2));
+    if round >= WAKES_IN_VAIN && world.plan.follows_all() {
+        let item = item(stores.next_tag());
+        wakes_in_vain(world, (consumer, producer), (tenant, &asked), item, dice).await;
+    }
+    let (before, item) = (world.recorded(), item(stores.next_tag()));
     let store = async {
-        // The other nodes have heard by now that the poll waits.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::time::sleep(POLL_HEARD_AFTER).await;
         stores.enqueue(producer, tenant, vec![item], None).await;
     };
     let fetched = fetches(world, None);
@@ -135,6 +145,35 @@ async fn wakes(world: &World, nodes: &[Node], round: usize, dice: &mut Dice) {
         (Some(_), Some(_)) => {}
         _ => world.blame("WAKE-ACROSS", format!("a poll at {} got nothing of {topic}", consumer.address)),
     }
+}
+
+/// A poll waits at a node, and the node's fetch of an item that it is offered gets lost. A poll at the
+/// producer gets that item. The offer lapses, so the next item comes at once.
+async fn wakes_in_vain(
+    world: &World,
+    (consumer, producer): (&Node, &Node),
+    (tenant, asked): (usize, &Topic),
+    item: SentItem,
+    dice: &mut Dice,
+) {
+    let (mut polls, mut stores) = (port(world, dice.fork()), port(world, dice.fork()));
+    let (before, network) = (world.recorded(), &world.cluster().network);
+    network.lose_fetches(true);
+    let store = async {
+        tokio::time::sleep(POLL_HEARD_AFTER).await;
+        stores.enqueue(producer, tenant, vec![item], None).await;
+    };
+    let waits = polls.dequeue(consumer, tenant, poll(tenant, asked, 1, POLL_HEARD_AFTER * 2));
+    let (mut count, ()) = tokio::join!(waits, store);
+    network.lose_fetches(false);
+    if count == 0 {
+        count = polls.dequeue(producer, tenant, poll(tenant, asked, 1, ASKS_AGAIN_AFTER)).await;
+    }
+    ack_all(&mut polls, producer, tenant, before).await;
+    if count == 0 {
+        world.blame("WAKE-ACROSS", format!("nobody got the item of {asked} whose fetch was lost"));
+    }
+    tokio::time::sleep(ASKS_AGAIN_AFTER).await;
 }
 
 /// Acks the items of all polls behind the first `before` calls.

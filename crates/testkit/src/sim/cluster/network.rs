@@ -35,12 +35,15 @@ struct State {
     cuts: BTreeSet<(usize, usize)>,
     /// Nothing gets lost any more.
     is_calm: bool,
+    /// Calls for items of another node get lost all the same.
+    loses_fetches: bool,
 }
 
 impl Network {
     /// A healthy one.
     pub fn new(dice: Dice) -> Self {
-        Self(Mutex::new(State { dice, lost: 0, cuts: BTreeSet::new(), is_calm: false }))
+        let cuts = BTreeSet::new();
+        Self(Mutex::new(State { dice, lost: 0, cuts, is_calm: false, loses_fetches: false }))
     }
 
     /// Decides the fate of the next message.
@@ -83,6 +86,16 @@ impl Network {
     /// Whether nothing gets lost any more.
     pub fn is_calm(&self) -> bool {
         self.lock().is_calm
+    }
+
+    /// Calls for items of another node get lost from now on, or no more. All else arrives.
+    pub fn lose_fetches(&self, loses: bool) {
+        self.lock().loses_fetches = loses;
+    }
+
+    /// Whether calls for items of another node get lost.
+    pub fn loses_fetches(&self) -> bool {
+        self.lock().loses_fetches
     }
 
     /// All ways are open, and nothing gets lost.
