@@ -259,17 +259,16 @@ pub struct Refusal {
     pub fate: Option<Fate>,
     /// With [`Reason::NotOwner`]: who is to be asked instead. For other nodes; callers are not told.
     pub elsewhere: Option<Elsewhere>,
-    /// With [`Reason::ScopeMissing`]: the right that the caller does not have.
-    pub scope: Option<&'static str>,
-    /// With [`Reason::RateLimited`]: the key of the limit.
-    pub limit: Option<&'static str>,
+    /// With [`Reason::ScopeMissing`]: the right that the caller does not have. With [`Reason::RateLimited`]:
+    /// the key of the limit.
+    pub subject: Option<&'static str>,
 }
 
 impl Refusal {
     /// With a reason and a sentence for people.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         let (message, field, retry_after) = (message.into(), None, None);
-        Self { reason, message, field, retry_after, fate: None, elsewhere: None, scope: None, limit: None }
+        Self { reason, message, field, retry_after, fate: None, elsewhere: None, subject: None }
     }
 
     /// A field has a wrong value.
@@ -295,7 +294,7 @@ impl Refusal {
 
     /// The caller does not have a right.
     pub fn scope_missing(scope: &'static str, message: impl Into<String>) -> Self {
-        Self { scope: Some(scope), ..Self::new(Reason::ScopeMissing, message) }
+        Self { subject: Some(scope), ..Self::new(Reason::ScopeMissing, message) }
     }
 
     /// The same, worth repeating after `span`.

@@ -100,7 +100,7 @@ mod tests {
         assert_eq!((0..50).filter(|_| rate.take().is_ok()).count(), 10, "those of a second come at once");
         let refusal = rate.take().unwrap_err();
         assert_eq!(
-            (refusal.reason, refusal.limit),
+            (refusal.reason, refusal.subject),
             (Reason::RateLimited, Some("limits.call_rate_per_connection"))
         );
         assert_eq!(refusal.retry_after, Some(Duration::from_millis(100)));
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!([taken("a"), taken("b"), taken("a")], [10, 10, 0]);
         clock.advance(Duration::from_millis(500));
         assert_eq!(taken("a"), 5);
-        assert_eq!(rates.take(&"a".into()).unwrap_err().limit, Some("limits.call_rate_per_namespace"));
+        assert_eq!(rates.take(&"a".into()).unwrap_err().subject, Some("limits.call_rate_per_namespace"));
     }
 
     #[test]

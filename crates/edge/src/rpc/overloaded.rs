@@ -15,7 +15,7 @@ pub fn overloaded(limit: &'static str, message: &str) -> Refusal {
 pub fn rate_limited(limit: &'static str, message: &str, after: Duration) -> Refusal {
     count(limit);
     let refusal = Refusal::new(Reason::RateLimited, format!("{message} (the limit is `{limit}`)"));
-    Refusal { limit: Some(limit), ..refusal }.retry_after(after)
+    Refusal { subject: Some(limit), ..refusal }.retry_after(after)
 }
 
 fn count(limit: &'static str) {

@@ -42,7 +42,7 @@ pub fn of_shown(refusal: &Refusal) -> pb::Status {
     if let Some(retry_delay) = retry_after(refusal) {
         details.push(any("RetryInfo", &pb::RetryInfo { retry_delay: Some(retry_delay) }));
     }
-    if let Some(subject) = refusal.limit.or(quota(refusal.reason)) {
+    if let Some(subject) = quota(refusal) {
         details.push(quota_failure(subject, refusal));
     }
     pb::Status { code: code as i32, message: refusal.to_string(), details }
@@ -132,14 +132,13 @@ pub const fn code(reason: Reason) -> Code {
     }
 }
 
-/// The subject of the quota that a reason reports.
-const fn quota(reason: Reason) -> Option<&'static str> {
-    match reason {
-        Reason::QuotaExceeded
-        | Reason::RateLimited
-        | Reason::TooManyTopics
-        | Reason::TooManyPolicies
-        | Reason::TooManyTokens => Some("namespace"),
+/// The subject of the quota that a refusal reports.
+fn quota(refusal: &Refusal) -> Option<&'static str> {
+    match refusal.reason {
+        Reason::RateLimited => Some(refusal.subject.unwrap_or("namespace")),
+        Reason::QuotaExceeded | Reason::TooManyTopics | Reason::TooManyPolicies | Reason::TooManyTokens => {
+            Some("namespace")
+        }
         Reason::TooManyLeased => Some("topic"),
         _ => None,
     }
@@ -147,7 +146,8 @@ const fn quota(reason: Reason) -> Option<&'static str> {
 
 fn info(refusal: &Refusal) -> Any {
     let fate = refusal.fate.map(|fate| ("item".to_owned(), fate.as_str().to_owned()));
-    let scope = refusal.scope.map(|scope| ("scope".to_owned(), scope.to_owned()));
+    let scope = refusal.subject.filter(|_| refusal.reason == Reason::ScopeMissing);
+    let scope = scope.map(|scope| ("scope".to_owned(), scope.to_owned()));
     let info = pb::ErrorInfo {
         reason: refusal.reason.as_str().to_owned(),
         domain: DOMAIN.to_owned(),
@@ -234,14 +234,22 @@ mod tests {
         assert_eq!((&*info.reason, &*info.metadata["scope"]), ("SCOPE_MISSING", "produce"));
     }
 
+    /// The subject of the quota in the details.
+    fn named(refusal: &Refusal) -> Option<String> {
+        let details = of_member(refusal).get_error_details();
+        details.quota_failure().map(|failure| failure.violations[0].subject.clone())
+    }
+
     #[test]
     fn a_quota_is_named() {
         for reason in Reason::ALL {
-            let details = of_member(&Refusal::new(reason, "no")).get_error_details();
-            let subject = details.quota_failure().map(|failure| failure.violations[0].subject.as_str());
-            assert_eq!(subject, quota(reason), "{reason:?}");
+            let refusal = Refusal::new(reason, "no");
+            assert_eq!(named(&refusal).as_deref(), quota(&refusal), "{reason:?}");
         }
-        assert_eq!(quota(Reason::QuotaExceeded), Some("namespace"));
+        assert_eq!(named(&Refusal::new(Reason::QuotaExceeded, "no")).as_deref(), Some("namespace"));
+        let subject = Some("limits.a_rate");
+        let limited = Refusal { subject, ..Refusal::new(Reason::RateLimited, "no") };
+        assert_eq!(named(&limited).as_deref(), subject);
     }
 
     #[test]

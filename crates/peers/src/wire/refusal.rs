@@ -10,7 +10,7 @@ use super::micros;
 /// The message of a refusal.
 pub fn message(refusal: Refusal) -> peer::Refusal {
     // Rights and rates of calls are decided before a call is passed on.
-    let Refusal { reason, message, field, retry_after, fate, elsewhere, scope: _, limit: _ } = refusal;
+    let Refusal { reason, message, field, retry_after, fate, elsewhere, subject: _ } = refusal;
     peer::Refusal {
         reason: reason.as_str().to_owned(),
         message,
@@ -33,8 +33,7 @@ pub fn refusal(message: peer::Refusal) -> Refusal {
         fate: fate.as_deref().and_then(Fate::from_name),
         elsewhere: elsewhere
             .map(|peer::Elsewhere { shard, owner }| Elsewhere { shard: ShardId(shard), owner }),
-        scope: None,
-        limit: None,
+        subject: None,
     }
 }
 
@@ -51,8 +50,7 @@ mod tests {
             retry_after: Some(Duration::from_millis(250)),
             fate: Some(Fate::Waiting),
             elsewhere: Some(Elsewhere { shard: ShardId(7), owner: "b:7422".to_owned() }),
-            scope: None,
-            limit: None,
+            subject: None,
         };
         assert_eq!(refusal(message(full.clone())), full);
         for reason in Reason::ALL {
