@@ -18,7 +18,7 @@ const TOPICS_MAX: usize = 10_000;
 /// the others, which propose none from then on.
 const COUNTS_FOR: Duration = Duration::from_secs(5);
 
-/// What a server proposes for the next call.
+/// A server's proposal for the next call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NextShard {
     /// The shard.

@@ -169,8 +169,8 @@ pub const REASONS: &[ReasonInfo] = &[
     ReasonInfo {
         reason: Reason::RateLimited,
         code: "RESOURCE_EXHAUSTED",
-        meaning: "more calls came over the connection, or for the namespace, than may in a second; the QuotaFailure \
-                  names the limit",
+        meaning: "more calls came over the connection, or for the namespace, than may in a second; the \
+                  QuotaFailure names the limit",
         happened: "no",
         advice: "repeat after the delay that the error names",
     },

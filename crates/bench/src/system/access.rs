@@ -16,8 +16,8 @@ pub enum Access {
     Anywhere,
     /// The calls of producers go to all nodes in turn, those of consumers to one.
     ConsumersAtOne,
-    /// As the Rust client does. A producer's calls have ids, name the shard that the last answer proposes, and
-    /// go to its owner. A consumer calls one node, and moves to the one that three answers name.
+    /// As the Rust client does. A producer's calls have ids, name the shard that the last answer proposes,
+    /// and go to its owner. A consumer calls one node, and moves to the one that three answers name.
     AsHinted,
 }
 

@@ -149,7 +149,7 @@ pub fn topic_number(name: &str) -> anyhow::Result<u32> {
     number.with_context(|| format!("delivered from an unknown topic {name:?}"))
 }
 
-/// What an answer proposes for the next call.
+/// An answer's proposal for the next call.
 #[derive(Debug, Clone, Copy)]
 pub struct NextShard {
     /// The shard.

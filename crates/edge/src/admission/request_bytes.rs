@@ -88,7 +88,8 @@ impl RequestCharge {
         }
     }
 
-    /// The call comes for this namespace. From now on its bytes count for it too, and so does what is refused.
+    /// The call comes for this namespace. From now on its bytes count for it too, and so does what is
+    /// refused.
     pub fn count_for(&self, namespace: &Namespace) -> Result<(), Refusal> {
         refused::name(namespace);
         self.node.namespace_rates.take(namespace)?;

@@ -10,8 +10,8 @@ pub fn overloaded(limit: &'static str, message: &str) -> Refusal {
     Refusal::new(Reason::Overloaded, format!("{message} (the limit is `{limit}`)"))
 }
 
-/// The refusal of a call that is over a rate, which is named by its key. It is counted. `after`: when it would
-/// not be refused.
+/// The refusal of a call that is over a rate, which is named by its key. It is counted. `after`: when it
+/// would not be refused.
 pub fn rate_limited(limit: &'static str, message: &str, after: Duration) -> Refusal {
     count(limit);
     let refusal = Refusal::new(Reason::RateLimited, format!("{message} (the limit is `{limit}`)"));

@@ -93,9 +93,9 @@ impl Candidates {
         })
     }
 
-    /// The shard that the next call for a topic is to name: the first of its set with less than a batch to do,
-    /// whoever owns it, since the call goes there. So all nodes propose the same one, and a topic's producers
-    /// and consumers meet at its owner.
+    /// The shard that the next call for a topic is to name: the first of its set with less than a batch to
+    /// do, whoever owns it, since the call goes there. So all nodes propose the same one, and a topic's
+    /// producers and consumers meet at its owner.
     pub fn propose(&mut self, core: &Core, namespace: &Namespace, topic: &Topic) -> Option<ShardIndex> {
         let batch = core.settings.batch_rows;
         self.choose(core, namespace, topic, 0, |Room { backlog, .. }, number, is_new| {
