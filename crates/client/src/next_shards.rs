@@ -161,9 +161,15 @@ mod tests {
             client.enqueue_once(format!("own-{number}"), items()).await.unwrap();
         }
         assert_eq!((a.enqueue.calls().len(), b.enqueue.calls().len()), (before.0 + 1, before.1 + 5));
+        let (in_order, other) = (client.in_order(), client.in_order());
+        for _ in 0..2 {
+            in_order.enqueue(items()).await.unwrap();
+            other.enqueue(items()).await.unwrap();
+        }
+        assert_eq!((a.enqueue.calls().len(), b.enqueue.calls().len()), (before.0 + 3, before.1 + 7));
         network.cut("b:1", true);
         client.enqueue(items()).await.unwrap();
-        assert_eq!(a.enqueue.calls().len(), before.0 + 2, "the owner does not answer");
+        assert_eq!(a.enqueue.calls().len(), before.0 + 4, "the owner does not answer");
     }
 
     #[tokio::test(start_paused = true)]

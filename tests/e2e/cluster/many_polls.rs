@@ -1,4 +1,4 @@
-//! Ten thousand polls that wait at one node for items of the others.
+//! Ten thousand polls that wait at one node for items of the others; two thousand in a debug build.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -19,8 +19,9 @@ use super::{
 };
 use crate::{node::Node, rpc::span};
 
-/// Polls that wait, and items that are stored for them.
-const POLLS: usize = 10_000;
+/// Polls that wait, and items that are stored for them. A debug build, in which the engine checks itself in
+/// each turn, takes five times as long for each.
+const POLLS: usize = if cfg!(debug_assertions) { 2_000 } else { 10_000 };
 /// Polls of one connection. A node lets 768 wait.
 const POLLS_PER_CONNECTION: usize = 500;
 /// Items of one enqueue.
@@ -34,9 +35,9 @@ const LEASE: Duration = Duration::from_secs(120);
 const DELIVERED_WITHIN: Duration = Duration::from_secs(15);
 /// A fetch brings an item: that takes one for each. The others found nothing, were late or were refused.
 const FETCHES_PER_ITEM: f64 = 1.2;
-/// Growth of the node with its polls, their connections and their answers: some 11 KiB a poll. Most of it are
-/// the futures of the call, one in the other. 64 MiB are wanted.
-const GROWN_BYTES: u64 = 144 << 20;
+/// Growth of the node with its connections and answers, and with its polls: some 11 KiB each. Most of it are
+/// the futures of the call, one in the other. 64 MiB are wanted of ten thousand, and 144 MiB allowed.
+const GROWN_BYTES: u64 = (32 << 20) + 11_744 * POLLS as u64;
 
 /// An item, and when it came.
 type Arrival = (DequeuedItem, Instant);

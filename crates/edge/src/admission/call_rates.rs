@@ -1,6 +1,9 @@
 //! How many calls may come in a second: over a connection, and for a namespace once that is known.
 
-use std::num::NonZeroU32;
+use std::{
+    num::NonZeroU32,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 use forebay_types::{Namespace, Refusal};
 use governor::{
@@ -12,8 +15,8 @@ use governor::{
 
 use crate::rpc::rate_limited;
 
-/// Namespaces that are remembered before those are forgotten of which no call has come lately.
-const NAMESPACES_MAX: usize = 4_096;
+/// Namespaces that are remembered in any case.
+const NAMESPACES_MIN: usize = 4_096;
 
 /// The calls of a connection. After a pause, those of a second may come at once.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub struct NamespaceRates<C: Clock = DefaultClock> {
     limiter: RateLimiter<Namespace, HashMapStateStore<Namespace>, C, NoOpMiddleware<C::Instant>>,
     /// The clock of that.
     clock: C,
+    /// From so many on, namespaces are forgotten of which no call has come lately.
+    forgets_from: AtomicUsize,
 }
 
 impl NamespaceRates {
@@ -66,13 +71,16 @@ impl NamespaceRates {
 impl<C: Clock + Clone> NamespaceRates<C> {
     fn with(per_second: NonZeroU32, clock: C) -> Self {
         let quota = Quota::per_second(per_second);
-        Self { limiter: RateLimiter::new(quota, HashMapStateStore::default(), clock.clone()), clock }
+        let limiter = RateLimiter::new(quota, HashMapStateStore::default(), clock.clone());
+        Self { limiter, clock, forgets_from: AtomicUsize::new(NAMESPACES_MIN) }
     }
 
     /// Lets a call for this namespace come, or refuses it.
     pub fn take(&self, namespace: &Namespace) -> Result<(), Refusal> {
-        if self.limiter.len() >= NAMESPACES_MAX {
+        if self.limiter.len() >= self.forgets_from.load(Relaxed) {
             self.limiter.retain_recent();
+            // Twice those that stay: to look through all costs a call no more than to be counted.
+            self.forgets_from.store(NAMESPACES_MIN.max(2 * self.limiter.len()), Relaxed);
         }
         let over = |until: NotUntil<C::Instant>| {
             let message = "more calls came for this namespace than it may have in a second";
@@ -129,6 +137,15 @@ mod tests {
             clock.advance(Duration::from_millis(1));
             assert!(rates.take(&number.to_string().as_str().into()).is_ok());
         }
-        assert!(rates.limiter.len() <= NAMESPACES_MAX, "{} are remembered", rates.limiter.len());
+        assert!(rates.limiter.len() <= NAMESPACES_MIN, "{} are remembered", rates.limiter.len());
+    }
+
+    #[test]
+    fn many_namespaces_at_once_are_not_looked_through_at_each_call() {
+        let rates = NamespaceRates::with(TEN, FakeRelativeClock::default());
+        let names = |from: usize, to: usize| (from..to).map(|number| Namespace::from(&*number.to_string()));
+        names(0, 3 * NAMESPACES_MIN).for_each(|name| assert!(rates.take(&name).is_ok()));
+        assert_eq!(rates.limiter.len(), 3 * NAMESPACES_MIN, "none of them may be forgotten");
+        assert_eq!(rates.forgets_from.load(Relaxed), 4 * NAMESPACES_MIN);
     }
 }
