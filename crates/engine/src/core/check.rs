@@ -1,16 +1,33 @@
-//! Invariants of the node's memory between two turns of the event loop. The simulation checks them after
-//! every turn.
+//! Invariants of the node's memory between two turns of the event loop. The simulation, whose clock stands
+//! still meanwhile, checks them after every turn.
 
 use std::collections::HashMap;
 
 use forebay_types::TopicName;
 
 use super::{Core, polls::Polls, slot::Slots, topics::TopicPart};
+use crate::invariant::broken;
 
 /// With more topics, or polls, than this a check of each turn would take longer than the run.
 const CHECKED_MAX: usize = 2_000;
+/// This many times as long as a check took passes before the next one. A process that is tested would be much
+/// slower than others if it checked after every turn.
+const REST: u32 = 19;
 
 impl Core {
+    /// Checks the parts after a turn, in a twentieth of the time at most.
+    pub fn check_in_turn(&mut self) {
+        let begun = self.time.monotonic();
+        if begun < self.next_check {
+            return;
+        }
+        if let Err(what) = self.check() {
+            broken(&what);
+        }
+        let ended = self.time.monotonic();
+        self.next_check = ended.plus(ended.since(begun) * REST);
+    }
+
     /// Checks that the parts agree with one another. The error says what does not.
     pub fn check(&self) -> Result<(), String> {
         self.slots.check()?;

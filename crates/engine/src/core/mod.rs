@@ -38,10 +38,13 @@ pub(crate) mod touch;
 pub(crate) mod traffic;
 pub(crate) mod visits;
 pub(crate) mod watchers;
+mod woken;
 
 use std::{collections::VecDeque, sync::Arc};
 
 use forebay_store::Shard;
+#[cfg(feature = "planted-bugs")]
+use forebay_types::Monotonic;
 use forebay_types::ShardId;
 use rand::{RngExt, rngs::StdRng};
 use tokio::sync::{mpsc::UnboundedSender, watch};
@@ -150,6 +153,9 @@ pub(crate) struct Core {
     pub events: UnboundedSender<Event>,
     /// Receives how many shards are served.
     pub served: watch::Sender<ShardCounts>,
+    /// When the parts may be checked again.
+    #[cfg(feature = "planted-bugs")]
+    pub next_check: Monotonic,
 }
 
 /// Numbers that are never used twice.
@@ -213,6 +219,8 @@ impl Core {
             stopping: StopState::default(),
             events,
             served,
+            #[cfg(feature = "planted-bugs")]
+            next_check: Monotonic::default(),
         }
     }
 

@@ -9,6 +9,7 @@ use std::{
 use forebay_types::{Namespace, Topic, TopicId, TopicName};
 use smallvec::SmallVec;
 
+use super::woken::WokenTopics;
 use crate::{index::ShardIndex, striped::StripedMap};
 
 /// A topic's part in one shard.
@@ -50,9 +51,7 @@ pub(crate) struct TopicDirectory {
     /// How many rows all topics have together.
     rows: usize,
     /// Topics whose polls may be served now.
-    woken: BTreeSet<TopicName>,
-    /// The one whose turn was last.
-    last_woken: Option<TopicName>,
+    woken: WokenTopics,
 }
 
 impl TopicDirectory {
@@ -279,7 +278,7 @@ impl TopicDirectory {
 
     /// Whether some topic's polls may be served now.
     pub fn has_woken(&self) -> bool {
-        !self.woken.is_empty()
+        self.woken.len() > 0
     }
 
     /// How many topics have polls that may be served now.
@@ -287,18 +286,14 @@ impl TopicDirectory {
         self.woken.len()
     }
 
-    /// Takes the next of them, in turn by name.
+    /// Takes the next of them, in turn by tenant.
     pub fn next_woken(&mut self) -> Option<TopicName> {
-        let last = self.last_woken.take().map_or(Bound::Unbounded, Bound::Excluded);
-        let next = self
-            .woken
-            .range::<TopicName, _>((last, Bound::Unbounded))
-            .next()
-            .or_else(|| self.woken.first())?
-            .clone();
-        self.woken.remove(&next);
-        self.last_woken = Some(next.clone());
-        Some(next)
+        self.woken.next()
+    }
+
+    /// Of those that were taken, the tenant's was the last that had its turn.
+    pub fn served_last(&mut self, tenant: Namespace) {
+        self.woken.continue_after(tenant);
     }
 }
 
@@ -422,18 +417,5 @@ mod tests {
         topics.add_part(name("t"), part(1));
         topics.remove_part(&name("t"), part(0));
         assert_eq!((topics.next_woken(), topics.next_woken()), (Some(name("t")), None));
-    }
-
-    #[test]
-    fn woken_topics_have_their_turns_however_often_one_is_woken() {
-        let mut topics = TopicDirectory::default();
-        ["b", "a", "c"].into_iter().for_each(|topic| topics.wake(name(topic)));
-        let mut turns = Vec::new();
-        for _ in 0..4 {
-            let topic = topics.next_woken().unwrap();
-            topics.wake(name("a"));
-            turns.push(topic);
-        }
-        assert_eq!(turns, [name("a"), name("b"), name("c"), name("a")]);
     }
 }

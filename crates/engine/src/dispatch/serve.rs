@@ -1,9 +1,12 @@
 //! Finds items for a poll and leases them. Polls of a topic are served first come, first served.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::Duration,
+};
 
-use forebay_types::{Monotonic, TopicName};
-use rustc_hash::FxHashSet;
+use forebay_types::{Monotonic, Namespace, TopicName};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     answer, fetch,
@@ -27,38 +30,59 @@ const LEASE_ITEMS_MAX: usize = 250;
 /// Woken topics of one turn. To collect them takes time, too.
 const WOKEN_PER_TURN_MAX: usize = 128;
 
-/// Serves the polls of topics that have something new, for so long at most; the rest has the next turn. A
-/// poll may wait for several of these topics: whoever came first to any of them is first. One that found
-/// nothing looked at all of its topics, and need not do so again.
+/// Serves the polls of topics that have something new, for so long at most; the rest has the next turn.
+/// Tenants take turns. A poll may wait for several of these topics: whoever of a tenant came first to any of
+/// them is first. One that found nothing looked at all of its topics, and need not do so again.
 pub(crate) fn serve_woken(core: &mut Core, limit: Duration) {
     let at = core.time.monotonic();
     let mut found_nothing = FxHashSet::default();
-    let mut first: BTreeSet<(u64, TopicName)> = BTreeSet::new();
-    for _ in 0..core.topics.woken_count().min(WOKEN_PER_TURN_MAX) {
-        let Some(name) = core.topics.next_woken() else { break };
-        first.extend(first_waiting(core, &name).map(|id| (id, name)));
-    }
+    let mut tenants = take_woken(core);
     // Counted from here on, and one is served: a turn that only collected topics, and woke them again, would
     // serve nobody.
-    let (until, mut is_first) = (core.time.monotonic().plus(limit), true);
-    while let Some((id, name)) = pop(&mut first) {
-        if !std::mem::take(&mut is_first) && core.time.monotonic() >= until {
+    let (until, mut served) = (core.time.monotonic().plus(limit), None);
+    while let Some(mut first) = tenants.pop_front() {
+        let Some((id, name)) = pop(&mut first) else { continue };
+        if let Some(served) = &served
+            && core.time.monotonic() >= until
+        {
+            core.topics.served_last(Namespace::clone(served));
             core.topics.wake(name);
-            return first.into_iter().for_each(|(_, name)| core.topics.wake(name));
+            return first
+                .into_iter()
+                .chain(tenants.into_iter().flatten())
+                .for_each(|(_, name)| core.topics.wake(name));
         }
+        served = Some(name.namespace.clone());
         // The poll may have been served for another topic since.
         if first_waiting(core, &name) == Some(id)
             && (found_nothing.contains(&id) || !find_items(core, id, at))
         {
             found_nothing.insert(id);
             core.remote.mark_changed(&name);
-            continue;
+        } else {
+            match first_waiting(core, &name) {
+                Some(next) if next == id => broken("a poll that was served waits no more"),
+                next => first.extend(next.map(|next| (next, name))),
+            }
         }
-        match first_waiting(core, &name) {
-            Some(next) if next == id => broken("a poll that was served waits no more"),
-            next => first.extend(next.map(|next| (next, name))),
-        }
+        tenants.push_back(first);
     }
+}
+
+/// Takes woken topics, each with the poll that came first to it. Those of a tenant are together, and tenants
+/// in the order of their turns.
+fn take_woken(core: &mut Core) -> VecDeque<BTreeSet<(u64, TopicName)>> {
+    let (mut tenants, mut numbers) = (VecDeque::<BTreeSet<_>>::new(), FxHashMap::default());
+    for _ in 0..core.topics.woken_count().min(WOKEN_PER_TURN_MAX) {
+        let Some(name) = core.topics.next_woken() else { break };
+        let Some(id) = first_waiting(core, &name) else { continue };
+        let number = *numbers.entry(name.namespace.clone()).or_insert(tenants.len());
+        if number == tenants.len() {
+            tenants.push_back(BTreeSet::new());
+        }
+        tenants[number].insert((id, name));
+    }
+    tenants
 }
 
 /// The poll that is to be served first of those that wait for a topic.

@@ -15,8 +15,6 @@ use forebay_types::Monotonic;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::inbox::Inbox;
-#[cfg(feature = "planted-bugs")]
-use crate::invariant::broken;
 use crate::{
     calls::{
         ack, active_topics, change_items, dedupe, dequeue, enqueue, extend_lease, find_keys, forgotten,
@@ -210,9 +208,7 @@ fn advance(core: &mut Core) {
     // To look at a shard is not to change it.
     core.slots.take_changed();
     #[cfg(feature = "planted-bugs")]
-    if let Err(what) = core.check() {
-        broken(&what);
-    }
+    core.check_in_turn();
 }
 
 /// Does what is due by now, or the first of it: thousands of polls may end at one time.
