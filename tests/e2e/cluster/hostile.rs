@@ -4,7 +4,6 @@
 //! another cluster, and both are compared.
 
 use std::{
-    ops::RangeInclusive,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -45,9 +44,8 @@ const FRIENDLY: &str = "friendly";
 const EVERY: Duration = Duration::from_millis(10);
 /// How long it is measured at a time.
 const MEASURED: Duration = Duration::from_millis(2_500);
-/// How often each is measured, at least and at most. The middle counts, and where it is too long they are
-/// measured again: a machine that does much else has its own slow moments, and a wait for a turn is in each.
-const ROUNDS: RangeInclusive<usize> = 3..=7;
+/// How often each is measured. The middle counts: a machine that does much else has its own slow moments.
+const ROUNDS: usize = 3;
 /// Topics of the friendly tenant.
 const TOPICS: u64 = 16;
 /// Tasks of the hostile tenant that poll random names, and polls that each of them has waiting.
@@ -134,8 +132,7 @@ async fn longest_turns(nodes: &[Node]) -> Vec<f64> {
 }
 
 /// The middle one of the slowest.
-fn middle(slowest: &[(Duration, Duration)]) -> Duration {
-    let mut slowest = slowest.to_vec();
+fn middle(mut slowest: Vec<(Duration, Duration)>) -> Duration {
     slowest.sort_unstable();
     slowest[slowest.len() / 2].0
 }
@@ -223,8 +220,8 @@ async fn a_hostile_tenant_at_one_node_slows_down_another_one_little() {
     store_unread(&nodes[1]).await;
     store_unread(&apart[0]).await;
     let (mut calm, mut elsewhere, mut beside) = (vec![], vec![], vec![]);
-    let (mut turns, mut ratio, polls) = (Vec::new(), 0.0, Arc::default());
-    for round in 1..=*ROUNDS.end() {
+    let (mut turns, polls) = (Vec::new(), Arc::default());
+    for _ in 0..ROUNDS {
         calm.push(slowest(&measured(&nodes).await));
         let attacks = attack(&apart[0], &Arc::default());
         elsewhere.push(slowest(&measured(&nodes).await));
@@ -234,24 +231,24 @@ async fn a_hostile_tenant_at_one_node_slows_down_another_one_little() {
         beside.push(slowest(&measured(&nodes).await));
         turns.push(longest_turns(&nodes).await);
         attacks.shutdown_background();
-        ratio = middle(&beside).div_duration_f64(middle(&elsewhere));
-        if round >= *ROUNDS.start() && ratio <= RATIO_MAX {
-            break;
-        }
     }
     let polls = polls.load(Ordering::Relaxed);
     println!("p99 and half of calls: alone {calm:?}");
     println!("with the hostile tenant elsewhere {elsewhere:?}");
     println!("beside it {beside:?}; meanwhile the longest turns of the nodes took {turns:?} seconds");
-    let to_calm = middle(&beside).div_duration_f64(middle(&calm));
-    println!("beside it {ratio:.2} times as long as with it elsewhere, and {to_calm:.2} times as alone");
+    let [calm, elsewhere, beside] = [calm, elsewhere, beside].map(middle).map(|p99| p99.as_secs_f64());
+    let ratio = beside / elsewhere;
+    println!(
+        "beside it {ratio:.2} times as long as with it elsewhere, and {:.2} times as alone",
+        beside / calm
+    );
     // It was an attack: its limits were met.
     for limit in ["newly followed topics", "prefixes"] {
         let refusals = metric(&nodes[0], &format!("forebay_limit_refusals_total{{limit=\"{limit}\"}}")).await;
         println!("{refusals} refusals for {limit}, {polls} polls of {RANDOM_TOPICS} random names each");
         assert!(refusals > 0.0, "{limit}");
     }
-    assert!(polls * RANDOM_TOPICS as u64 > 4_000, "{polls} polls");
+    assert!(polls > 1_000, "{polls} polls");
     assert!(ratio <= RATIO_MAX, "{ratio:.2} times");
     for node in nodes.into_iter().chain(apart) {
         node.terminate().await;

@@ -1,4 +1,4 @@
-//! Ten thousand polls that wait at one node for items of the others; two thousand in a debug build.
+//! Ten thousand polls that wait at one node for items of the others.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -19,9 +19,8 @@ use super::{
 };
 use crate::{node::Node, rpc::span};
 
-/// Polls that wait, and items that are stored for them. A debug build, in which the engine checks itself in
-/// each turn, takes five times as long for each.
-const POLLS: usize = if cfg!(debug_assertions) { 2_000 } else { 10_000 };
+/// Polls that wait, and items that are stored for them.
+const POLLS: usize = 10_000;
 /// Polls of one connection. A node lets 768 wait.
 const POLLS_PER_CONNECTION: usize = 500;
 /// Items of one enqueue.
@@ -35,11 +34,9 @@ const LEASE: Duration = Duration::from_secs(120);
 const DELIVERED_WITHIN: Duration = Duration::from_secs(15);
 /// A fetch brings an item: that takes one for each. The others found nothing, were late or were refused.
 const FETCHES_PER_ITEM: f64 = 1.2;
-/// Growth of the node with its connections and answers, and with its polls.
-const GROWN_BYTES: u64 = (32 << 20) + POLL_BYTES * POLLS as u64;
-/// A poll. Most of it are the futures of the call, one in the other. Of ten thousand 64 MiB are wanted, and
-/// 144 MiB allowed. A debug build keeps more: its node grew by 39 to 60 MiB for two thousand.
-const POLL_BYTES: u64 = if cfg!(debug_assertions) { 24 << 10 } else { 11_744 };
+/// Growth of the node with its polls, their connections and their answers: some 11 KiB a poll. Most of it are
+/// the futures of the call, one in the other. 64 MiB are wanted.
+const GROWN_BYTES: u64 = 144 << 20;
 
 /// An item, and when it came.
 type Arrival = (DequeuedItem, Instant);
