@@ -278,12 +278,7 @@ impl TopicDirectory {
 
     /// Whether some topic's polls may be served now.
     pub fn has_woken(&self) -> bool {
-        self.woken.len() > 0
-    }
-
-    /// How many topics have polls that may be served now.
-    pub fn woken_count(&self) -> usize {
-        self.woken.len()
+        !self.woken.is_empty()
     }
 
     /// Takes the next of them, in turn by tenant.
@@ -291,7 +286,7 @@ impl TopicDirectory {
         self.woken.next()
     }
 
-    /// Of those that were taken, the tenant's was the last that had its turn.
+    /// Of the tenants whose topics were taken, this one was served last.
     pub fn served_last(&mut self, tenant: Namespace) {
         self.woken.continue_after(tenant);
     }

@@ -73,7 +73,7 @@ pub(crate) fn serve_woken(core: &mut Core, limit: Duration) {
 /// in the order of their turns.
 fn take_woken(core: &mut Core) -> VecDeque<BTreeSet<(u64, TopicName)>> {
     let (mut tenants, mut numbers) = (VecDeque::<BTreeSet<_>>::new(), FxHashMap::default());
-    for _ in 0..core.topics.woken_count().min(WOKEN_PER_TURN_MAX) {
+    for _ in 0..WOKEN_PER_TURN_MAX {
         let Some(name) = core.topics.next_woken() else { break };
         let Some(id) = first_waiting(core, &name) else { continue };
         let number = *numbers.entry(name.namespace.clone()).or_insert(tenants.len());
@@ -176,7 +176,7 @@ fn queue(core: &mut Core, shard: ShardIndex, lease: ShardLease) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{ops::Range, sync::Arc};
 
     use forebay_types::TopicName;
     use tokio::sync::mpsc::channel;
@@ -225,6 +225,42 @@ mod tests {
         assert!((50..90).contains(&core.polls.len()), "{} polls are left", core.polls.len());
         (0..4).for_each(|_| serve_woken(&mut core, Duration::from_millis(30)));
         assert!(core.polls.is_empty() && !core.topics.has_woken());
+    }
+
+    /// Polls with a woken topic each wait: so many of each tenant, the first tenant's first.
+    fn waiting_for_woken(tenants: &[(&str, usize)]) -> Core {
+        let mut core = Core::for_test_with(Arc::new(SlowClock::default()));
+        let namespaces = tenants.iter().flat_map(|(namespace, polls)| vec![*namespace; *polls]);
+        for (id, namespace) in (0..).zip(namespaces) {
+            let name = TopicName::new(namespace, format!("t{id}"));
+            let demands = vec![Demand { topic: name.topic.clone(), max_items: 1 }];
+            let namespace = name.namespace.clone();
+            let call = DequeueCall { namespace, demands, max_bytes: 1, ..DequeueCall::default() };
+            core.polls.insert(id, Poll::new(call, Reply::channel().0, Monotonic::default()));
+            core.topics.add_waiting(name.clone(), id);
+            core.topics.wake(name);
+        }
+        core
+    }
+
+    /// How many of these polls wait.
+    fn left(core: &Core, polls: Range<u64>) -> usize {
+        polls.filter(|id| core.polls.get(*id).is_some()).count()
+    }
+
+    #[test]
+    fn tenants_take_turns_within_a_turn() {
+        let mut core = waiting_for_woken(&[("many", 200), ("few", 1), ("zero", 1)]);
+        serve_woken(&mut core, Duration::from_millis(10));
+        assert_eq!(left(&core, 200..202), 0);
+        assert!(left(&core, 0..200) > 150, "there was no time for more");
+    }
+
+    #[test]
+    fn a_turn_begins_with_the_tenant_that_is_next() {
+        let mut core = waiting_for_woken(&[("a", 100), ("b", 100)]);
+        (0..4).for_each(|_| serve_woken(&mut core, Duration::ZERO));
+        assert_eq!([left(&core, 0..100), left(&core, 100..200)], [98, 98]);
     }
 
     #[test]
