@@ -16,6 +16,7 @@ pub(crate) mod listing;
 mod listing_slices;
 pub(crate) mod lookups;
 pub(crate) mod lost_shard;
+mod news;
 pub(crate) mod oldest_ready;
 pub(crate) mod orders;
 pub(crate) mod peer_loads;
@@ -33,12 +34,12 @@ pub(crate) mod stopping;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod timers;
+mod topic_turns;
 pub(crate) mod topics;
 pub(crate) mod touch;
 pub(crate) mod traffic;
 pub(crate) mod visits;
 pub(crate) mod watchers;
-mod woken;
 
 use std::{collections::VecDeque, sync::Arc};
 

@@ -9,7 +9,7 @@ use std::{
 use forebay_types::{Namespace, Topic, TopicId, TopicName};
 use smallvec::SmallVec;
 
-use super::woken::WokenTopics;
+use super::topic_turns::TopicTurns;
 use crate::{index::ShardIndex, striped::StripedMap};
 
 /// A topic's part in one shard.
@@ -51,7 +51,7 @@ pub(crate) struct TopicDirectory {
     /// How many rows all topics have together.
     rows: usize,
     /// Topics whose polls may be served now.
-    woken: WokenTopics,
+    woken: TopicTurns,
 }
 
 impl TopicDirectory {
@@ -95,7 +95,7 @@ impl TopicDirectory {
         if is_gone && !is_needed {
             self.topics.remove(name);
         } else {
-            self.woken.insert(name.clone());
+            self.woken.insert(name.clone(), ());
         }
     }
 
@@ -266,13 +266,13 @@ impl TopicDirectory {
 
     /// The topic's polls may be served now.
     pub fn wake(&mut self, name: TopicName) {
-        self.woken.insert(name);
+        self.woken.insert(name, ());
     }
 
     /// The same, where only a reference is there and mostly nobody waits.
     pub fn wake_if_waiting(&mut self, name: &TopicName) {
         if self.waiting_count(name) > 0 {
-            self.woken.insert(name.clone());
+            self.woken.insert(name.clone(), ());
         }
     }
 
@@ -283,7 +283,7 @@ impl TopicDirectory {
 
     /// Takes the next of them, in turn by tenant.
     pub fn next_woken(&mut self) -> Option<TopicName> {
-        self.woken.next()
+        self.woken.next().map(|(name, ())| name)
     }
 
     /// Of the tenants whose topics were taken, this one was served last.

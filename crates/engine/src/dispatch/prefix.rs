@@ -24,6 +24,8 @@ use crate::{
 
 /// Topics of one prefix that are looked at before others have their turn.
 const SLICE: usize = 64;
+/// Slices of one turn.
+const SLICES_PER_TURN: usize = 64;
 /// Topics among them whose heads were not read when they were looked at before.
 const UNREAD_SLICE: usize = 16;
 /// A topic whose head has to be read is looked at again after this time, if not before.
@@ -128,7 +130,7 @@ pub(crate) fn refresh(core: &mut Core, limit: Duration) {
     if !unused.is_empty() {
         tokio::task::spawn_blocking(move || drop(unused));
     }
-    for _ in 0..core.prefixes.stale_count() {
+    for _ in 0..SLICES_PER_TURN {
         let Some(name) = core.prefixes.next_stale() else { break };
         refresh_slice(core, &name);
         if core.time.monotonic() >= until {

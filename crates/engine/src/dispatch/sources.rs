@@ -154,18 +154,19 @@ pub(crate) fn is_outstanding(core: &mut Core, name: &TopicName) -> bool {
     true
 }
 
-/// Tells other nodes for how many items of each topic polls wait, where that has changed.
-pub(crate) fn tell_wanted(core: &mut Core) {
-    if !core.remote.has_nodes() && core.remote.len() == 0 {
-        return;
-    }
+/// Tells other nodes for how many items of each topic polls wait, where that has changed. It takes at most
+/// `limit`; the rest waits for the next turn.
+pub(crate) fn tell_wanted(core: &mut Core, limit: Duration) {
     let at = core.time.monotonic();
     let topics = &core.topics;
     core.remote.visit(at, |name| topics.waiting_count(name) > 0);
-    for name in core.remote.take_changed() {
+    while let Some(name) = core.remote.next_changed() {
         let wanted = wanted(core, &name);
         if core.remote.want(&name, wanted) {
             core.timers.set(at.plus(WANTED_AGAIN_AFTER), Timer::Topic(name));
+        }
+        if core.time.monotonic() >= at.plus(limit) {
+            return;
         }
     }
 }
@@ -179,4 +180,35 @@ fn wanted(core: &Core, name: &TopicName) -> u32 {
     let demands = polls.filter_map(|id| core.polls.get(id)?.wants(name));
     let others = core.topics.waiting_count(name).saturating_sub(POLLS_ADDED_UP);
     (demands.sum::<usize>() + others).min(WANTED_MAX) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::mpsc::channel;
+
+    use super::*;
+    use crate::{api::PeerLink, core::testing::SlowClock};
+
+    #[test]
+    fn what_is_wanted_of_many_topics_is_told_in_several_turns() {
+        let mut core = Core::for_test_with(Arc::new(SlowClock::default()));
+        let (subscriptions, mut sent) = channel(16);
+        core.remote.link("a:1".to_owned(), PeerLink { number: 1, subscriptions });
+        for number in 0..100 {
+            let at = Monotonic::from_start(Duration::from_secs(number));
+            core.remote.ask(&TopicName::new("ns", format!("t{number}")), at);
+        }
+        let told = |core: &mut Core, sent: &mut tokio::sync::mpsc::Receiver<_>| {
+            tell_wanted(core, Duration::from_millis(10));
+            core.remote.flush();
+            std::iter::from_fn(|| sent.try_recv().ok()).flatten().collect::<Vec<_>>().len()
+        };
+        assert_eq!(told(&mut core, &mut sent), 10);
+        assert_eq!(core.remote.next_visit(), Some(Monotonic::default()), "the next turn comes at once");
+        let all: usize = (0..9).map(|_| told(&mut core, &mut sent)).sum();
+        assert_eq!(all, 90);
+        assert!(core.remote.next_visit() > Some(Monotonic::default()), "there is nothing to be told");
+    }
 }

@@ -34,6 +34,8 @@ const RECEIVED_MAX: usize = 1_024;
 /// Once reports, calls, timers, polls or batches have taken so long in one turn, the rest of them waits for
 /// the next one. Together they take less than 5 ms.
 const WORK_PER_TURN_MAX: Duration = Duration::from_micros(750);
+/// The same for what other nodes are to be told: of polls that wait here, and of items.
+const NEWS_PER_TURN_MAX: Duration = Duration::from_micros(250);
 /// The longest sleep without an event.
 const SLEEP_MAX: Duration = Duration::from_secs(3_600);
 
@@ -203,8 +205,8 @@ fn advance(core: &mut Core) {
         let wake = maintain::next_wake(core, index, node);
         core.slots.set_wake(index, wake);
     }
-    sources::tell_wanted(core);
-    heads::tell(core);
+    sources::tell_wanted(core, NEWS_PER_TURN_MAX);
+    heads::tell(core, NEWS_PER_TURN_MAX);
     // To look at a shard is not to change it.
     core.slots.take_changed();
     #[cfg(feature = "planted-bugs")]
@@ -237,7 +239,7 @@ fn next_wake(core: &Core) -> Option<Monotonic> {
         || core.loads.has_changed()
         || core.active.is_busy()
         || core.listing.is_under_way()
-        || core.prefixes.stale_count() > 0
+        || core.prefixes.has_stale()
         || core.policies.has_resumed()
         || core.stopping.has_polls()
         || !core.lost.is_empty()

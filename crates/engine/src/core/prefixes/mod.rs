@@ -5,8 +5,7 @@
 mod order;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    ops::Bound,
+    collections::{BTreeMap, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -16,6 +15,7 @@ use forebay_types::{Monotonic, Namespace, Reason, Refusal, Topic, TopicName};
 pub(crate) use self::order::{PrefixOrder, ReadyTopic, Turn};
 use crate::{
     api::RETRY_AFTER,
+    core::topic_turns::TopicTurns,
     messages::tenant_budget::TenantBudget,
     planted::{Bug, on},
 };
@@ -47,9 +47,7 @@ pub(crate) struct Prefixes {
     /// Topics in the orders of each payer that has some.
     of_payers: HashMap<Arc<str>, usize>,
     /// Prefixes with topics that have to be looked at.
-    stale: BTreeSet<TopicName>,
-    /// The one that was looked at last.
-    looked_at: Option<TopicName>,
+    stale: TopicTurns,
     /// When unused ones are looked for.
     forget_at: Monotonic,
 }
@@ -71,8 +69,7 @@ impl Default for Prefixes {
             places: TenantBudget::new(PREFIXES_MAX),
             topics: 0,
             of_payers: HashMap::new(),
-            stale: BTreeSet::new(),
-            looked_at: None,
+            stale: TopicTurns::default(),
             forget_at: Monotonic::default(),
         }
     }
@@ -92,7 +89,7 @@ impl Prefixes {
                 Ok(place) => {
                     self.of_namespaces.entry(name.namespace.clone()).or_default().names.push(name.clone());
                     self.orders.insert(name.clone(), PrefixOrder::asked(at, place));
-                    self.stale.insert(name.clone());
+                    self.stale.insert(name.clone(), ());
                     return Ok(());
                 }
                 Err(_) => String::new(),
@@ -135,23 +132,18 @@ impl Prefixes {
     /// Something of a prefix is to be looked at in the next turn.
     pub fn set_stale(&mut self, name: &TopicName) {
         if self.orders.contains_key(name) {
-            self.stale.insert(name.clone());
+            self.stale.insert(name.clone(), ());
         }
     }
 
-    /// How many prefixes have topics to be looked at.
-    pub fn stale_count(&self) -> usize {
-        self.stale.len()
+    /// Some prefix has topics to be looked at.
+    pub fn has_stale(&self) -> bool {
+        !self.stale.is_empty()
     }
 
-    /// Takes the next of them, in turn by name.
+    /// Takes the next of them, in turn by tenant.
     pub fn next_stale(&mut self) -> Option<TopicName> {
-        let from = self.looked_at.take().map_or(Bound::Unbounded, Bound::Excluded);
-        let behind = self.stale.range::<TopicName, _>((from, Bound::Unbounded)).next();
-        let next = behind.or_else(|| self.stale.first())?.clone();
-        self.stale.remove(&next);
-        self.looked_at = Some(next.clone());
-        Some(next)
+        self.stale.next().map(|(name, ())| name)
     }
 
     /// The order of a prefix.
@@ -186,7 +178,7 @@ impl Prefixes {
         if order.is_cut && (is_half_free || order.len() == 0) {
             order.is_cut = false;
             order.visits.begin_anew();
-            self.stale.insert(name.clone());
+            self.stale.insert(name.clone(), ());
         }
     }
 
@@ -231,13 +223,13 @@ impl Prefixes {
 /// A topic of one prefix is to be looked at.
 fn mark(
     orders: &mut BTreeMap<TopicName, PrefixOrder>,
-    stale: &mut BTreeSet<TopicName>,
+    stale: &mut TopicTurns,
     prefix: &TopicName,
     topic: Topic,
 ) {
     if let Some(order) = orders.get_mut(prefix) {
         order.visits.mark(topic);
-        stale.insert(prefix.clone());
+        stale.insert(prefix.clone(), ());
     }
 }
 

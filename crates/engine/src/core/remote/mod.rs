@@ -20,6 +20,7 @@ pub(crate) use self::topic::Source;
 use self::{node::RemoteNode, rate::TenantRate, topic::RemoteTopic};
 use crate::{
     api::{PeerLink, ReadyState, Subscription, TopicHead},
+    core::{news, topic_turns::TopicTurns},
     index::NodeIndex,
     messages::tenant_budget::TenantBudget,
     planted::{Bug, on},
@@ -46,7 +47,7 @@ pub(crate) struct RemoteTopics {
     /// When each of them is looked at: whether anybody polls it still.
     looks: BTreeSet<(Monotonic, TopicName)>,
     /// Topics of which nodes may have to be told something.
-    changed: BTreeSet<TopicName>,
+    changed: TopicTurns,
     /// Nodes for which all topics are visited, and up to which one they were.
     walks: BTreeMap<NodeIndex, Option<TopicName>>,
     /// Bytes of the topics.
@@ -65,7 +66,7 @@ impl RemoteTopics {
             by_address: BTreeMap::new(),
             topics: BTreeMap::new(),
             looks: BTreeSet::new(),
-            changed: BTreeSet::new(),
+            changed: TopicTurns::default(),
             walks: BTreeMap::new(),
             bytes: TenantBudget::new(bytes),
             rate: TenantRate::default(),
@@ -100,6 +101,7 @@ impl RemoteTopics {
     }
 
     /// How many topics are followed.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.topics.len()
     }
@@ -156,7 +158,7 @@ impl RemoteTopics {
         self.nodes.keys().for_each(|node| topic.add(*node));
         self.topics.insert(name.clone(), topic);
         self.looks.insert((at.plus(UNUSED_AFTER), name.clone()));
-        self.changed.insert(name.clone());
+        self.changed.insert(name.clone(), ());
     }
 
     /// Until when what nodes say of a topic is to be waited for. `None`: all that is to be known is.
@@ -213,7 +215,7 @@ impl RemoteTopics {
         match self.source_mut(name, node) {
             Some(source) => {
                 source.tell_anew();
-                self.changed.insert(name.clone());
+                self.changed.insert(name.clone(), ());
             }
             None => self.ask(name, at),
         }
@@ -233,7 +235,7 @@ impl RemoteTopics {
         let Some(source) = self.source_mut(&head.name, index) else { return false };
         source.take_in(head);
         if head.offered > 0 {
-            self.changed.insert(head.name.clone());
+            self.changed.insert(head.name.clone(), ());
         }
         true
     }
@@ -274,13 +276,13 @@ impl RemoteTopics {
     /// The polls of a topic that wait may be others than before.
     pub fn mark_changed(&mut self, name: &TopicName) {
         if self.has_nodes() && self.topics.contains_key(name) {
-            self.changed.insert(name.clone());
+            self.changed.insert(name.clone(), ());
         }
     }
 
-    /// Takes the topics of which nodes may have to be told something.
-    pub fn take_changed(&mut self) -> BTreeSet<TopicName> {
-        std::mem::take(&mut self.changed)
+    /// Takes the next topic of which nodes may have to be told something, in turn by tenant.
+    pub fn next_changed(&mut self) -> Option<TopicName> {
+        self.changed.next().map(|(name, ())| name)
     }
 
     /// Polls want this number of items of a topic: nodes that have to know are told. Returns whether one was
@@ -309,7 +311,7 @@ impl RemoteTopics {
             let mut last = None;
             for (name, topic) in self.topics.range_mut::<TopicName, _>(behind).take(VISITED_PER_TURN) {
                 topic.add(node);
-                self.changed.insert(name.clone());
+                self.changed.insert(name.clone(), ());
                 last = Some(name.clone());
             }
             match last {
@@ -341,7 +343,7 @@ impl RemoteTopics {
 
     /// Sends what nodes are to be told. Returns whether something is left for which there is no room yet.
     pub fn flush(&mut self) -> bool {
-        self.nodes.values_mut().map(RemoteNode::flush).filter(|left| *left).count() > 0
+        news::send(self.nodes.values_mut().map(|node| &mut node.news))
     }
 
     /// Whether nodes are sources while they are linked, and no longer. Checked in the simulation.
@@ -354,9 +356,12 @@ impl RemoteTopics {
         }
     }
 
-    /// When [`RemoteTopics::visit`] has something to do.
+    /// When there is something to visit, or to tell, without an event.
     pub fn next_visit(&self) -> Option<Monotonic> {
-        if self.walks.is_empty() { self.looks.first().map(|(at, _)| *at) } else { Some(Monotonic::default()) }
+        if !self.walks.is_empty() || !self.changed.is_empty() {
+            return Some(Monotonic::default());
+        }
+        self.looks.first().map(|(at, _)| *at)
     }
 }
 
@@ -385,7 +390,7 @@ mod tests {
     /// A turn in which polls want so many items.
     fn turn(topics: &mut RemoteTopics, now: Monotonic, wanted: u32) -> bool {
         topics.visit(now, |_| wanted > 0);
-        for name in topics.take_changed() {
+        while let Some(name) = topics.next_changed() {
             topics.want(&name, wanted);
         }
         topics.flush()
@@ -438,6 +443,19 @@ mod tests {
         assert_eq!(sent.try_recv().unwrap(), subscription(Some(1)));
         assert!(!topics.flush());
         assert_eq!(sent.try_recv().unwrap(), subscription(Some(9)), "the newest");
+    }
+
+    #[test]
+    fn a_tenant_with_one_topic_does_not_wait_behind_another_ones_thousand() {
+        let mut topics = RemoteTopics::new(1 << 22);
+        let mut sent = link(&mut topics, "a:1");
+        for number in 0..1_000 {
+            topics.ask(&TopicName::new("many", format!("t{number:04}")), at(number));
+        }
+        topics.ask(&TopicName::new("zero", "t"), at(999));
+        turn(&mut topics, at(999), 1);
+        let is_zero = |subscription: &Subscription| subscription.name.namespace.as_ref() == "zero";
+        assert!(sent.try_recv().unwrap().iter().any(is_zero));
     }
 
     #[test]

@@ -2,17 +2,16 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use forebay_types::{Monotonic, Namespace, TopicName};
+use forebay_types::{Monotonic, Namespace};
 
 use crate::{
     api::{PeerLink, Subscription},
+    core::news::NewsQueue,
     messages::tenant_budget::{Charge, TenantBudget},
 };
 
 /// Fetches under way from one node; a tenant may have a quarter of them: that node has room for as many.
 const FETCHES_MAX: usize = 240;
-/// Subscriptions of one message.
-const SUBSCRIPTIONS_MAX: usize = 512;
 /// How long a node that answers late is not asked, at first and at most.
 const SUSPENDED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
@@ -29,10 +28,8 @@ pub(crate) struct RemoteNode {
     is_said: bool,
     /// Places for fetches.
     places: Arc<TenantBudget>,
-    /// News for it, by topic.
-    untold: BTreeMap<TopicName, Subscription>,
-    /// The way to it.
-    subscriptions: tokio::sync::mpsc::Sender<Vec<Subscription>>,
+    /// What it is to be told of the polls that wait here.
+    pub news: NewsQueue<Subscription>,
 }
 
 /// A node is not asked for the items of a tenant.
@@ -54,8 +51,7 @@ impl RemoteNode {
             late: BTreeMap::new(),
             is_said: false,
             places: TenantBudget::new(FETCHES_MAX),
-            untold: BTreeMap::new(),
-            subscriptions,
+            news: NewsQueue::new(subscriptions),
         }
     }
 
@@ -66,18 +62,7 @@ impl RemoteNode {
 
     /// It is to be told this, once there is room on the way.
     pub fn tell(&mut self, subscription: Subscription) {
-        self.untold.insert(subscription.name.clone(), subscription);
-    }
-
-    /// Sends as much as there is room for. Returns whether something is left.
-    pub fn flush(&mut self) -> bool {
-        while !self.untold.is_empty()
-            && let Ok(room) = self.subscriptions.try_reserve()
-        {
-            let next = std::iter::from_fn(|| Some(self.untold.pop_first()?.1));
-            room.send(next.take(SUBSCRIPTIONS_MAX).collect());
-        }
-        !self.untold.is_empty() && !self.subscriptions.is_closed()
+        self.news.insert(subscription.name.clone(), subscription);
     }
 
     /// Until when it is not asked for items of a tenant, because it answered late. It may be over.

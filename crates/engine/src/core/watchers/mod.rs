@@ -16,13 +16,14 @@ use tokio::sync::mpsc;
 use self::{link::Link, topic::WatchedTopic};
 use crate::{
     api::{ReadyState, Subscription, TopicHead},
+    core::{news, topic_turns::TopicTurns},
     messages::tenant_budget::{TenantBudget, paid_at_once_by},
 };
 
 /// Bytes of a subscription beside the name of its topic.
 const SUBSCRIPTION_BYTES: usize = 256;
-/// Topics that one turn looks at.
-const LOOKED_AT_PER_TURN: usize = 512;
+/// Subscriptions of links that have ended of which one turn lets go, and topics that are due in one turn.
+const SLICE: usize = 512;
 
 /// The nodes that follow topics.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub(crate) struct Watchers {
     /// The topics that are followed.
     topics: FxHashMap<TopicName, WatchedTopic>,
     /// Topics that are to be looked at now.
-    touched: BTreeSet<TopicName>,
+    touched: TopicTurns,
     /// Topics that are to be looked at then.
     due: BTreeSet<(Monotonic, TopicName)>,
     /// Links that have ended, and whose subscriptions are let go of in slices.
@@ -47,7 +48,7 @@ impl Watchers {
         Self {
             links: BTreeMap::new(),
             topics: FxHashMap::default(),
-            touched: BTreeSet::new(),
+            touched: TopicTurns::default(),
             due: BTreeSet::new(),
             ended: Vec::new(),
             bytes: TenantBudget::new(bytes),
@@ -93,12 +94,12 @@ impl Watchers {
                         }
                     }
                     link.topics.insert(name.clone());
-                    self.touched.insert(name);
+                    self.touched.insert(name, ());
                 }
                 None => {
                     link.forget(&name);
                     forget(&mut self.topics, &name, number);
-                    self.touched.insert(name);
+                    self.touched.insert(name, ());
                 }
             }
         }
@@ -108,7 +109,7 @@ impl Watchers {
     pub fn fetches(&mut self, number: u64, name: &TopicName) {
         if let Some(topic) = self.topics.get_mut(name) {
             topic.answered(number);
-            self.touched.insert(name.clone());
+            self.touched.insert(name.clone(), ());
         }
     }
 
@@ -122,7 +123,7 @@ impl Watchers {
     /// Ready items of a topic may have changed.
     pub fn touch(&mut self, name: &TopicName) {
         if !self.topics.is_empty() && self.topics.contains_key(name) {
-            self.touched.insert(name.clone());
+            self.touched.insert(name.clone(), ());
         }
     }
 
@@ -136,35 +137,33 @@ impl Watchers {
         self.topics.contains_key(name)
     }
 
-    /// Takes topics that are to be looked at now.
-    pub fn take_touched(&mut self, at: Monotonic) -> Vec<TopicName> {
+    /// Topics that are due are to be looked at now. Links that have ended are let go of.
+    pub fn begin_turn(&mut self, at: Monotonic) {
         self.let_go();
-        while self.due.first().is_some_and(|(due, _)| *due <= at)
-            && let Some((_, name)) = self.due.pop_first()
-        {
+        for _ in 0..SLICE {
+            if self.due.first().is_none_or(|(due, _)| *due > at) {
+                break;
+            }
+            let Some((_, name)) = self.due.pop_first() else { break };
             if let Some(topic) = self.topics.get_mut(&name) {
                 topic.due = None;
-                self.touched.insert(name);
+                self.touched.insert(name, ());
             }
         }
-        let mut names: Vec<TopicName> = Vec::new();
-        while names.len() < LOOKED_AT_PER_TURN
-            && let Some(name) = self.touched.pop_first()
-        {
-            if self.topics.contains_key(&name) {
-                names.push(name);
-            }
-        }
-        names
+    }
+
+    /// Takes the next topic that is to be looked at now, in turn by tenant.
+    pub fn next_touched(&mut self) -> Option<TopicName> {
+        self.touched.next().map(|(name, ())| name)
     }
 
     /// A slice of the subscriptions of links that have ended.
     fn let_go(&mut self) {
         let Some((number, names)) = self.ended.last_mut() else { return };
-        for _ in 0..LOOKED_AT_PER_TURN {
+        for _ in 0..SLICE {
             let Some(name) = names.pop_first() else { break };
             forget(&mut self.topics, &name, *number);
-            self.touched.insert(name);
+            self.touched.insert(name, ());
         }
         if names.is_empty() {
             self.ended.pop();
@@ -201,7 +200,7 @@ impl Watchers {
 
     /// Sends what nodes are to be told. Returns whether something is left for which there is no room yet.
     pub fn flush(&mut self) -> bool {
-        self.links.values_mut().map(Link::flush).filter(|left| *left).count() > 0
+        news::send(self.links.values_mut().map(|link| &mut link.news))
     }
 
     /// When something is to be looked at without an event.
