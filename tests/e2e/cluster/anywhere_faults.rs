@@ -12,6 +12,7 @@ use super::{
     nodes::{Nodes, channels, owned_by},
     one_front::{Excuse, Work, longest_wait},
     operate::run,
+    steady::SteadyWork,
 };
 use crate::{
     history::Call,
@@ -27,8 +28,6 @@ const FRONT: usize = 0;
 const OWNER: usize = 1;
 /// The node that is well all the time.
 const OTHER: usize = 2;
-/// How long a link is disturbed.
-const DISTURBED: Duration = Duration::from_secs(3);
 /// How long a node stands still.
 const FROZEN: Duration = Duration::from_secs(10);
 /// A link is slow by so much, there and back.
@@ -77,13 +76,20 @@ impl Scene {
         self.excuses.push(Excuse { shards, span });
     }
 
+    /// Work in shards of the nodes that are well.
+    async fn steady(&self) -> SteadyWork {
+        let mut shards = owned_by(&self.nodes[FRONT]).await;
+        shards.extend(owned_by(&self.nodes[OTHER]).await);
+        SteadyWork::begin(self.nodes[OTHER].channel(), self.nodes[FRONT].channel(), &shards).await
+    }
+
     /// The ways to a node are disturbed for a while. Items of other shards come meanwhile. Its own do over a
     /// slow link, as long as answers are there within 250 ms: on a machine that does much else, they are not.
     async fn disturb(&mut self, what: &str, disturbs: impl FnOnce(&Proxy)) {
-        let shards = owned_by(&self.nodes[OWNER]).await;
+        let (shards, steady) = (owned_by(&self.nodes[OWNER]).await, self.steady().await);
         let began = self.work.history.now();
         disturbs(&self.ways[OWNER]);
-        sleep(DISTURBED).await;
+        steady.beside(what).await;
         let [theirs, others] = self.work.delivered_since(began, &shards);
         self.ways[OWNER].pass();
         println!("{what}: {theirs} items of the node and {others} others came");
@@ -103,12 +109,14 @@ impl Scene {
 
     /// A node stands still, and others take over what it owns.
     async fn freeze(&mut self) {
-        let shards = owned_by(&self.nodes[OWNER]).await;
+        let (shards, steady) = (owned_by(&self.nodes[OWNER]).await, self.steady().await);
         let began = self.work.history.now();
         self.nodes[OWNER].freeze();
-        let taken = self.cluster.all_owned(&[&self.nodes[FRONT], &self.nodes[OTHER]]).await;
+        let well = [&self.nodes[FRONT], &self.nodes[OTHER]];
+        let what = "a node that stands still";
+        let (taken, ()) = tokio::join!(self.cluster.all_owned(&well), steady.beside(what));
         println!("the shards of a node that stands still had owners after {taken:?}");
-        self.heal("a node that stands still", OTHER, &shards).await;
+        self.heal(what, OTHER, &shards).await;
         self.excuse(shards, began);
         sleep((began + FROZEN).saturating_sub(self.work.history.now())).await;
         self.nodes[OWNER].thaw();

@@ -40,6 +40,7 @@ mod set_ups;
 mod settings;
 mod shards;
 mod slow;
+mod steady;
 mod stuck;
 mod tls;
 pub mod tokens;
