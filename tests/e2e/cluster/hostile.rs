@@ -1,7 +1,4 @@
 //! A tenant that does its worst at one node, beside another one that works over all nodes.
-//!
-//! The machine's work for the hostile tenant counts for nothing: it does the same while it works at a node of
-//! another cluster, and both are compared.
 
 use std::{
     sync::{
@@ -12,21 +9,22 @@ use std::{
 };
 
 use forebay_proto::v1::{
-    Ack, AckRequest, DequeueRequest, EnqueueItem, EnqueueRequest, TopicDemand,
-    queue_service_client::QueueServiceClient, topic_demand::Selector,
+    DequeueRequest, EnqueueItem, EnqueueRequest, queue_service_client::QueueServiceClient,
+    topic_demand::Selector,
 };
 use forebay_testkit::servers::Kind;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use tokio::{
     runtime::{Builder, Runtime},
     task::JoinSet,
-    time::{Instant, MissedTickBehavior, interval, sleep},
+    time::sleep,
 };
 use tonic::transport::{Channel, Endpoint};
 
 use super::{
     anywhere::{item, linked},
-    nodes::{Nodes, channels, metric},
+    friendly::{self, asked},
+    nodes::{Nodes, metric},
 };
 use crate::{
     node::Node,
@@ -39,15 +37,6 @@ use crate::{
 
 type Client = QueueServiceClient<Channel>;
 
-const FRIENDLY: &str = "friendly";
-/// Lifecycles of the friendly tenant begin so often.
-const EVERY: Duration = Duration::from_millis(10);
-/// How long it is measured at a time.
-const MEASURED: Duration = Duration::from_millis(2_500);
-/// How often each is measured. The middle counts: a machine that does much else has its own slow moments.
-const ROUNDS: usize = 3;
-/// Topics of the friendly tenant.
-const TOPICS: u64 = 16;
 /// Tasks of the hostile tenant that poll random names, and polls that each of them has waiting.
 const POLLERS: (u64, usize) = (4, 250);
 /// How long these wait: so there are a thousand new ones a second.
@@ -65,76 +54,10 @@ const UNREAD_ITEMS: usize = 200;
 /// tenant, it took 33 times, and where calls had none, 60 times.
 const RATIO_MAX: f64 = 8.0;
 
-/// A call for an item of each of these topics, or of all that begin so.
-fn asked(namespace: &str, selectors: Vec<Selector>, max_items: u32, wait: Duration) -> DequeueRequest {
-    let demand = |selector| TopicDemand { selector: Some(selector), max_items };
-    DequeueRequest {
-        namespace: namespace.into(),
-        demands: selectors.into_iter().map(demand).collect(),
-        wait: Some(span(wait)),
-        lease_duration: Some(span(Duration::from_secs(30))),
-        ..DequeueRequest::default()
-    }
-}
-
-/// Stores an item at a node, and takes and acks one at another. Returns how long each call took.
-async fn lifecycle(mut producer: Client, mut consumer: Client, number: u64) -> [Duration; 3] {
-    let topic = format!("t{}", number % TOPICS);
-    let (namespace, items) = (FRIENDLY.to_owned(), vec![item(&topic, 0, "p")]);
-    let begun = Instant::now();
-    let request = EnqueueRequest { namespace: namespace.clone(), items, ..EnqueueRequest::default() };
-    let results = producer.enqueue(request).await.unwrap().into_inner().results;
-    assert_eq!(results[0].error, None);
-    let stored = Instant::now();
-    let request = asked(FRIENDLY, vec![Selector::Topic(topic)], 1, Duration::from_secs(20));
-    let items = consumer.dequeue(request).await.unwrap().into_inner().items;
-    assert_eq!(items.len(), 1, "as many polls as items");
-    let taken = Instant::now();
-    let acks = vec![Ack { receipt: items[0].receipt.clone() }];
-    let results = consumer.ack(AckRequest { namespace, acks }).await.unwrap().into_inner().results;
-    assert_eq!(results[0].error, None);
-    [stored - begun, taken - stored, taken.elapsed()]
-}
-
-/// Lets the friendly tenant work for a while. Returns how long its calls took, the shortest first.
-async fn measured(nodes: &[Node]) -> Vec<Duration> {
-    let clients: Vec<Client> = channels(nodes).into_iter().map(QueueServiceClient::new).collect();
-    let (mut lifecycles, mut ticks) = (JoinSet::new(), interval(EVERY));
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-    for number in 0..(MEASURED.as_millis() / EVERY.as_millis()) as u64 {
-        ticks.tick().await;
-        let (producer, consumer) = ((number % 3) as usize, ((number + 1) % 3) as usize);
-        lifecycles.spawn(lifecycle(clients[producer].clone(), clients[consumer].clone(), number));
-    }
-    let mut took: Vec<Duration> = lifecycles.join_all().await.into_iter().flatten().collect();
-    took.sort_unstable();
-    took
-}
-
-/// The time that all but one call of a hundred took, and what half of them did.
-fn slowest(took: &[Duration]) -> (Duration, Duration) {
-    (took[took.len() * 99 / 100], took[took.len() / 2])
-}
-
 /// A client whose connection belongs to the threads that use it.
 fn hostile(address: &str) -> Client {
     let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
     QueueServiceClient::new(endpoint.connect_lazy())
-}
-
-/// The longest turn of each node's event loop since it was asked last, in seconds.
-async fn longest_turns(nodes: &[Node]) -> Vec<f64> {
-    let mut turns = Vec::new();
-    for node in nodes {
-        turns.push(metric(node, "forebay_loop_longest_turn_seconds").await);
-    }
-    turns
-}
-
-/// The middle one of the slowest.
-fn middle(mut slowest: Vec<(Duration, Duration)>) -> Duration {
-    slowest.sort_unstable();
-    slowest[slowest.len() / 2].0
 }
 
 /// Polls of the hostile tenant wait, for names that nobody has used yet.
@@ -215,33 +138,12 @@ async fn a_hostile_tenant_at_one_node_slows_down_another_one_little() {
     let other = Nodes::new(Kind::MariaDb, 1, 1).await;
     let apart = other.start_all().await;
 
-    // The first calls open connections.
-    measured(&nodes).await;
     store_unread(&nodes[1]).await;
     store_unread(&apart[0]).await;
-    let (mut calm, mut elsewhere, mut beside) = (vec![], vec![], vec![]);
-    let (mut turns, polls) = (Vec::new(), Arc::default());
-    for _ in 0..ROUNDS {
-        calm.push(slowest(&measured(&nodes).await));
-        let attacks = attack(&apart[0], &Arc::default());
-        elsewhere.push(slowest(&measured(&nodes).await));
-        attacks.shutdown_background();
-        let attacks = attack(&nodes[0], &polls);
-        longest_turns(&nodes).await;
-        beside.push(slowest(&measured(&nodes).await));
-        turns.push(longest_turns(&nodes).await);
-        attacks.shutdown_background();
-    }
+    let polls = Arc::default();
+    let elsewhere = || attack(&apart[0], &Arc::default());
+    let ratio = friendly::compare(&nodes, elsewhere, || attack(&nodes[0], &polls)).await;
     let polls = polls.load(Ordering::Relaxed);
-    println!("p99 and half of calls: alone {calm:?}");
-    println!("with the hostile tenant elsewhere {elsewhere:?}");
-    println!("beside it {beside:?}; meanwhile the longest turns of the nodes took {turns:?} seconds");
-    let [calm, elsewhere, beside] = [calm, elsewhere, beside].map(middle).map(|p99| p99.as_secs_f64());
-    let ratio = beside / elsewhere;
-    println!(
-        "beside it {ratio:.2} times as long as with it elsewhere, and {:.2} times as alone",
-        beside / calm
-    );
     // It was an attack: its limits were met.
     for limit in ["newly followed topics", "prefixes"] {
         let refusals = metric(&nodes[0], &format!("forebay_limit_refusals_total{{limit=\"{limit}\"}}")).await;

@@ -18,6 +18,7 @@ mod even_drain;
 mod faults;
 mod forgotten;
 mod forward;
+mod friendly;
 mod hostile;
 mod items;
 mod joins;

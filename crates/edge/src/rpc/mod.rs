@@ -7,6 +7,7 @@ mod overloaded;
 pub mod page_token;
 pub mod refused;
 pub mod rules;
+pub mod slices;
 pub mod status;
 pub mod token;
 

@@ -5,10 +5,11 @@ use forebay_edge::{
     rpc::{
         fields::{self, Path},
         members::Members,
+        slices::make_each,
         status,
     },
 };
-use forebay_proto::v1::{AckRequest, AckResponse};
+use forebay_proto::v1::{Ack, AckRequest, AckResponse};
 use forebay_types::Refusal;
 
 use super::queue::Queue;
@@ -19,14 +20,15 @@ pub async fn ack(queue: &Queue, call: &Call, request: AckRequest) -> Result<AckR
     call.request().count_for(&namespace)?;
     fields::members("acks", request.acks.len(), queue.rules.limits.members)?;
     call.reserve_answers(request.acks.len())?;
-    let checked = request.acks.iter().enumerate().map(|(index, ack)| {
+    let check = |(index, ack): (usize, &Ack)| {
         fields::receipt(&namespace, Path::of_member("acks", index, "receipt"), &ack.receipt)
-    });
-    let (acks, results) = checked.collect::<Members<_>>().split();
+    };
+    let checked = make_each(request.acks.iter().enumerate(), check).await;
+    let (acks, results) = checked.into_iter().collect::<Members<_>>().split();
     let answers = match acks.is_empty() {
         true => Vec::new(),
         false => call.in_time(queue.front.ack(namespace, acks)).await?,
     };
     let answers = results.merge("acks", answers)?;
-    Ok(AckResponse { results: answers.into_iter().map(status::of_settled).collect() })
+    Ok(AckResponse { results: make_each(answers, status::of_settled).await })
 }

@@ -7,6 +7,7 @@ use forebay_edge::{
     rpc::{
         fields::{self, Path},
         members::Members,
+        slices::make_each,
         status::{self, RefusalFields},
     },
     traces::{Origin, name_origin, note_items},
@@ -48,11 +49,11 @@ pub async fn enqueue(
     }
 
     let now = queue.clock.wall();
-    let checked = request.items.into_iter().enumerate().map(|(index, mut item)| {
+    let checked = make_each(request.items.into_iter().enumerate(), |(index, mut item)| {
         name_origin(&mut item.headers, origin.as_ref(), limits);
         check(limits, now, index, item)
     });
-    let (items, results) = checked.collect::<Members<_>>().split();
+    let (items, results) = checked.await.into_iter().collect::<Members<_>>().split();
     let EnqueueAnswer { results: answers, next_shard } = match items.is_empty() {
         true => EnqueueAnswer::default(),
         false => {
@@ -68,7 +69,7 @@ pub async fn enqueue(
         return Err(refusal.clone());
     }
     let answers = results.merge("items", answers)?;
-    let mut response = Response::new(EnqueueResponse { results: answers.into_iter().map(result).collect() });
+    let mut response = Response::new(EnqueueResponse { results: make_each(answers, result).await });
     if let Some(shard) = next_shard {
         response.metadata_mut().insert(NEXT_SHARD_HEADER, shard.0.into());
         owner::name(&mut response, owner::of_most(&queue.cluster.borrow(), iter::once(shard)));

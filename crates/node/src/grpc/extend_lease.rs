@@ -5,6 +5,7 @@ use forebay_edge::{
     rpc::{
         fields::{self, Path},
         members::Members,
+        slices::make_each,
         status::{self, RefusalFields},
     },
 };
@@ -28,15 +29,16 @@ pub async fn extend_lease(
     call.request().count_for(&namespace)?;
     fields::members("extensions", request.extensions.len(), limits.members)?;
     call.reserve_answers(request.extensions.len())?;
-    let checked = request.extensions.iter().enumerate();
-    let checked = checked.map(|(index, extension)| check(limits, &namespace, index, extension));
-    let (extensions, results) = checked.collect::<Members<_>>().split();
+    let extensions = request.extensions.into_iter().enumerate();
+    let checked =
+        make_each(extensions, |(index, extension)| check(limits, &namespace, index, &extension)).await;
+    let (extensions, results) = checked.into_iter().collect::<Members<_>>().split();
     let answers = match extensions.is_empty() {
         true => Vec::new(),
         false => call.in_time(queue.front.extend_lease(namespace, extensions)).await?,
     };
     let answers = results.merge("extensions", answers)?;
-    Ok(ExtendLeaseResponse { results: answers.into_iter().map(result).collect() })
+    Ok(ExtendLeaseResponse { results: make_each(answers, result).await })
 }
 
 fn check(

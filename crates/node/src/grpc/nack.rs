@@ -5,6 +5,7 @@ use forebay_edge::{
     rpc::{
         fields::{self, Path},
         members::Members,
+        slices::make_each,
         status,
     },
 };
@@ -21,15 +22,15 @@ pub async fn nack(queue: &Queue, call: &Call, request: NackRequest) -> Result<Na
     call.request().count_for(&namespace)?;
     fields::members("nacks", request.nacks.len(), limits.members)?;
     call.reserve_answers(request.nacks.len())?;
-    let checked = request.nacks.into_iter().enumerate();
-    let checked = checked.map(|(index, nack)| check(limits, &namespace, index, nack));
-    let (nacks, results) = checked.collect::<Members<_>>().split();
+    let nacks = request.nacks.into_iter().enumerate();
+    let checked = make_each(nacks, |(index, nack)| check(limits, &namespace, index, nack)).await;
+    let (nacks, results) = checked.into_iter().collect::<Members<_>>().split();
     let answers = match nacks.is_empty() {
         true => Vec::new(),
         false => call.in_time(queue.front.nack(namespace, nacks)).await?,
     };
     let answers = results.merge("nacks", answers)?;
-    Ok(NackResponse { results: answers.into_iter().map(status::of_settled).collect() })
+    Ok(NackResponse { results: make_each(answers, status::of_settled).await })
 }
 
 fn check(limits: &Limits, namespace: &str, index: usize, mut nack: Nack) -> Result<NackOf, Refusal> {
