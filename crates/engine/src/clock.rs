@@ -133,10 +133,10 @@ impl NodeTime {
         self.sorted.sort_unstable();
     }
 
-    /// How far a server's clock is from node time, for operators. Where no server has one, as with SQLite, it
-    /// is the clock of this machine. 0 if it is not known.
-    pub fn offset(&mut self, server: ServerIndex) -> i64 {
-        let now = self.now().as_micros() - micros(self.read_at);
+    /// How far a server's clock is from node time as it was last read, for operators. Where no server has one, as
+    /// with SQLite, it is the clock of this machine. 0 if it is not known.
+    pub fn offset(&self, server: ServerIndex) -> i64 {
+        let now = self.value - micros(self.read_at);
         match self.votes.get(&server) {
             Some(vote) => vote - now,
             None if self.votes.is_empty() => self.clock.wall().as_micros() - micros(self.read_at) - now,

@@ -40,8 +40,7 @@ pub use api::{
     ReportedNamespaces, ReportedTopics, SeenCommit, Settings, Settlement, SettlementResult, Setup,
     ShardCounts, ShardFigures, ShardLoad, ShardSight, ShardState, ShardStatus, Standing, Status,
     Subscription, SweepStatus, TOPIC_BYTES, Task, TaskName, Tasks, TopicDetails, TopicFigures, TopicHead,
-    TopicPosition, TopicScope, TopicStanding, TopicStatus, TopicsCall, TopicsPage, TurnStatus, filter_fields,
-    list_fields,
+    TopicPosition, TopicScope, TopicStanding, TopicsCall, TopicsPage, TurnStatus, filter_fields, list_fields,
 };
 pub use engine::Engine;
 pub use messages::node_watch::NodeWatch;

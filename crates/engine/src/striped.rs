@@ -39,7 +39,6 @@ impl<K: Hash + Eq, V, S: BuildHasher + Default> StripedMap<K, V, S> {
         self.len
     }
 
-    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

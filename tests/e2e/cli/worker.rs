@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use forebay_proto::v1::{GetTopicRequest, admin_service_client::AdminServiceClient};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
@@ -35,11 +36,10 @@ impl Server {
 
     /// How many items of the topic are ready, leased, scheduled and dead.
     async fn counts(&self) -> [u64; 4] {
-        let (_, body) = self.node.fetch("/status.json").await;
-        let status: Value = serde_json::from_str(&body).unwrap();
-        let topics = status["engine"]["topics"].as_array().unwrap();
-        let topic = topics.iter().find(|topic| topic["topic"] == "t").cloned().unwrap_or_default();
-        ["ready", "leased", "scheduled", "dead"].map(|state| topic[state].as_u64().unwrap_or(0))
+        let request = GetTopicRequest { namespace: "default".into(), topic: "t".into() };
+        let found = AdminServiceClient::new(self.node.channel()).get_topic(request).await;
+        let topic = found.ok().and_then(|found| found.into_inner().topic).unwrap_or_default();
+        [topic.ready_count, topic.leased_count, topic.scheduled_count, topic.dead_count]
     }
 
     /// Waits until there are so many items in each state.

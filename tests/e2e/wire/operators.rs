@@ -36,5 +36,5 @@ async fn the_pages_show_the_queue() {
     let shards = status["engine"]["shards"].as_array().unwrap();
     let sum = |field: &str| shards.iter().map(|shard| shard[field].as_u64().unwrap()).sum::<u64>();
     assert_eq!((sum("ready"), sum("leased"), sum("dead")), (2, 1, 0));
-    assert_eq!(status["engine"]["topics"][0]["topic"], "orders");
+    assert_eq!(status["engine"]["topic_count"], 1);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use forebay_engine::{CallerFrom, Demand, DequeueCall, Engine, EnqueueCall, NewItem};
-use forebay_types::{Body, DeliveryPolicy, Namespace, Schedule, ShardId};
+use forebay_types::{Body, DeliveryPolicy, Namespace, Schedule, ShardId, TopicName};
 use tokio::{task::JoinHandle, time::sleep};
 
 /// Tenants of the polls and of the queued enqueues. One tenant alone may not have so many.
@@ -104,9 +104,32 @@ pub async fn queue(
     Ok(producers)
 }
 
-/// Stores one item.
-pub async fn enqueue(engine: &Engine, namespace: Namespace, topic: &str) -> anyhow::Result<()> {
-    let answers = engine.enqueue(call(namespace, topic, None)).await;
+/// The topic of one of the polls that have one each.
+pub fn own_topic(number: usize) -> TopicName {
+    TopicName { namespace: tenant(number), topic: format!("nothing-{number}").as_str().into() }
+}
+
+/// Starts a call for each of so many topics of which nothing is there.
+pub async fn park_apart(engine: &Engine, polls: usize) -> anyhow::Result<Vec<JoinHandle<()>>> {
+    let consumer = |number| {
+        let TopicName { namespace, topic } = own_topic(number);
+        let (engine, call) = (engine.clone(), poll(namespace, &topic));
+        tokio::spawn(async move { drop(engine.dequeue(call).await) })
+    };
+    let consumers: Vec<_> = (0..polls).map(consumer).collect();
+    while engine.status().await.context("the engine has stopped")?.polls < polls {
+        sleep(Duration::from_millis(1)).await;
+    }
+    Ok(consumers)
+}
+
+/// Stores one item: in `shard`, or wherever the engine puts it.
+pub async fn enqueue(
+    engine: &Engine,
+    TopicName { namespace, topic }: TopicName,
+    shard: Option<ShardId>,
+) -> anyhow::Result<()> {
+    let answers = engine.enqueue(call(namespace, &topic, shard)).await;
     let answers = answers.map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;
     for answer in answers {
         answer.map_err(|refusal| anyhow::anyhow!("{}", refusal.message))?;

@@ -1,33 +1,26 @@
 //! One measurement: a node is filled, and every kind of event happens to it.
 
 use std::{
-    future::Future,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use forebay_engine::{ActiveTopicsCall, Engine, Settings, Status};
 use forebay_store::Shard;
-use forebay_types::ShardId;
-use tokio::time::{Instant, sleep};
+use forebay_types::{ShardId, TopicName};
 
 use super::{
     clock::CpuClock,
     load::{PROBE, WAITED_FOR, enqueue, park, park_prefixes, queue, take, tenant},
     store::NullShard,
+    turns::Turns,
 };
 
 /// Single enqueues of one measurement.
 const ENQUEUES: u32 = 20_000;
 /// How long a commit of a slow shard takes: no longer than what the engine takes for an outage.
 const SLOW_COMMIT: Duration = Duration::from_millis(900);
-/// A node that is not at rest by then never will be.
-const REST_MAX: Duration = Duration::from_secs(180);
-/// A node is at rest if its event loop is busy for less than this in [`LOOK_EVERY`].
-const BUSY_AT_REST: Duration = Duration::from_millis(2);
-/// How often a node is looked at until it is at rest.
-const LOOK_EVERY: Duration = Duration::from_millis(30);
 
 /// Load of a node.
 #[derive(Debug, Clone, Copy)]
@@ -111,7 +104,7 @@ async fn run(setup: Setup) -> anyhow::Result<PointMeasurements> {
     let named = shards.iter().map(|shard| (shard.id, shard.clone() as Arc<dyn Shard>)).collect();
     let clock = Arc::new(CpuClock);
     let engine = Engine::start(Settings::default(), "bench:1".to_owned(), named, clock, Arc::new(()), 1);
-    let mut turns = Turns { engine, longest: Duration::ZERO };
+    let mut turns = Turns::of(engine);
     turns.rest(|status| status.topic_count >= setup.topics as usize).await.context("start")?;
     let start = turns.step();
 
@@ -123,9 +116,10 @@ async fn run(setup: Setup) -> anyhow::Result<PointMeasurements> {
 
     let count = if setup.all_slow { 0 } else { ENQUEUES };
     let (namespace, topic) = if setup.handed_off { (tenant(0), WAITED_FOR) } else { (PROBE.into(), PROBE) };
+    let name = TopicName::new(namespace, topic);
     let before = turns.look().await?.turns.busy();
     for _ in 0..count {
-        enqueue(&turns.engine, namespace.clone(), topic).await?;
+        enqueue(&turns.engine, name.clone(), None).await?;
     }
     let per_enqueue = (turns.look().await?.turns.busy() - before).checked_div(count).unwrap_or_default();
     let enqueued = turns.step();
@@ -190,56 +184,4 @@ async fn lose(turns: &mut Turns, shards: &[Arc<NullShard>]) -> anyhow::Result<()
         shard.taken_over.load(Ordering::Relaxed) > before && status.topic_count + 100 >= topics
     };
     turns.rest(is_back).await
-}
-
-/// The turns of an engine.
-struct Turns {
-    engine: Engine,
-    /// The longest since the last [`Turns::step`].
-    longest: Duration,
-}
-
-impl Turns {
-    async fn look(&mut self) -> anyhow::Result<Status> {
-        let status = self.engine.status().await.context("the engine has stopped")?;
-        self.longest = self.longest.max(status.turns.longest());
-        Ok(status)
-    }
-
-    /// The longest turn since the last call.
-    fn step(&mut self) -> Duration {
-        std::mem::take(&mut self.longest)
-    }
-
-    /// Does something, and looks at the turns meanwhile.
-    async fn during<T, F: Future<Output = anyhow::Result<T>>>(
-        &mut self,
-        what: impl FnOnce(Engine) -> F,
-    ) -> anyhow::Result<T> {
-        let what = what(self.engine.clone());
-        tokio::pin!(what);
-        let done = loop {
-            tokio::select! {
-                done = &mut what => break done,
-                () = sleep(LOOK_EVERY) => { self.look().await?; }
-            }
-        };
-        self.look().await?;
-        done
-    }
-
-    /// Waits until the node is as it should be, and at rest.
-    async fn rest(&mut self, is_ready: impl Fn(&Status) -> bool) -> anyhow::Result<()> {
-        let until = Instant::now() + REST_MAX;
-        let mut busy = self.look().await?.turns.busy();
-        loop {
-            sleep(LOOK_EVERY).await;
-            let status = self.look().await?;
-            let more = status.turns.busy() - std::mem::replace(&mut busy, status.turns.busy());
-            if is_ready(&status) && more < BUSY_AT_REST {
-                return Ok(());
-            }
-            ensure!(Instant::now() < until, "the engine is still busy after {REST_MAX:?}");
-        }
-    }
 }

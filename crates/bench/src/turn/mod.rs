@@ -10,13 +10,18 @@ mod clock;
 mod load;
 mod measure;
 mod memory;
+mod nodes;
 mod store;
+mod turns;
 
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 
-use self::measure::{PointMeasurements, STEPS, Setup, measure};
+use self::{
+    measure::{PointMeasurements, STEPS, Setup, measure},
+    nodes::{NODES_STEPS, NodesSetup},
+};
 
 /// A turn that takes longer keeps others waiting.
 const LONGEST_MAX: Duration = Duration::from_millis(5);
@@ -88,11 +93,48 @@ pub async fn run() -> anyhow::Result<()> {
             }
         }
     }
+    missed.extend(run_nodes().await?);
     ensure!(missed.is_empty(), "targets were missed:\n{}", missed.join("\n"));
     println!(
         "no turn took longer than {LONGEST_MAX:?}, and every axis is flat within a factor of {FLAT_FACTOR}"
     );
     Ok(())
+}
+
+/// Nodes among others that are measured.
+fn nodes() -> Vec<(&'static str, NodesSetup)> {
+    let base = NodesSetup { nodes: 2, shards: 128, topics: 100_000, followed: 10_000, polls: 10_000 };
+    vec![
+        ("2 other nodes", base),
+        ("20 other nodes", NodesSetup { nodes: 20, followed: 2_500, ..base }),
+        (
+            "99 other nodes with 936 shards, 1M topics",
+            NodesSetup { nodes: 99, shards: 936, topics: 1_000_000, followed: 500, ..base },
+        ),
+    ]
+}
+
+/// Measures nodes among others, and prints a line for each. Returns the targets that were missed.
+async fn run_nodes() -> anyhow::Result<Vec<String>> {
+    println!("\n{:>58}{}", "", NODES_STEPS.map(|step| format!("{step:>9}")).concat());
+    let mut missed = Vec::new();
+    for (name, setup) in nodes() {
+        let mut longest = [Duration::MAX; NODES_STEPS.len()];
+        for _ in 0..ROUNDS_MAX {
+            let measured = nodes::measure(setup).await.context(name)?;
+            longest = std::array::from_fn(|step| longest[step].min(measured[step]));
+            if longest.iter().all(|turn| *turn <= LONGEST_MAX) {
+                break;
+            }
+        }
+        let steps = longest.map(|time| format!("{:>9.2}", time.as_secs_f64() * 1e3)).concat();
+        println!("{name:>58}{steps}");
+        let longest = longest.into_iter().max().unwrap_or_default();
+        if longest > LONGEST_MAX {
+            missed.push(format!("{name}: a turn took {longest:?}"));
+        }
+    }
+    Ok(missed)
 }
 
 /// Measures the points of an axis: those that miss a target again, and the lower figures count.

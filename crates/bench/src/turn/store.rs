@@ -18,8 +18,8 @@ use forebay_store::{
     TopicRow, TopicTally, Writer,
 };
 use forebay_types::{
-    Body, ClusterId, DeliveryPolicy, Incarnation, ItemAttributes, Key, Namespace, Seq, ShardId, Timestamp,
-    TopicId, TopicName,
+    Body, ClusterId, DeliveryPolicy, Incarnation, ItemAttributes, Key, Seq, ShardId, Timestamp, TopicId,
+    TopicName,
 };
 
 /// Deliveries of one row of the lease log.
@@ -68,13 +68,17 @@ impl NullShard {
     /// The namespace of the topics that it holds.
     pub const NAMESPACE: &str = "held";
 
+    /// The name of a topic that a shard holds.
+    pub fn topic_name(shard: ShardId, number: u32) -> TopicName {
+        TopicName::new(Self::NAMESPACE, format!("topic-{:03}-{number:07}", shard.0))
+    }
+
     fn topic_rows(&self) -> Vec<TopicRow> {
-        let (namespace, shard) = (Namespace::from(Self::NAMESPACE), self.id.0);
         let rows = (1..=self.topics).map(|number| {
             let leased = if number == 1 { self.leases as i64 } else { 0 };
             TopicRow {
                 id: TopicId(number),
-                name: TopicName::new(namespace.clone(), format!("topic-{shard:03}-{number:07}")),
+                name: Self::topic_name(self.id, number),
                 counts: TopicCounts { ready: 1 + leased, scheduled: 0, dead: 0 },
             }
         });

@@ -68,7 +68,7 @@ pub use shard_set::{Intake, ListedShard};
 pub use sight::ShardSight;
 pub use status::{
     BreakerPhase, MissingHome, MissingSource, ShardCounts, ShardState, ShardStatus, Status, SweepStatus,
-    TopicStatus, TurnStatus,
+    TurnStatus,
 };
 pub(crate) use tasks::TaskSupervisor;
 pub use tasks::{Task, TaskName, Tasks};

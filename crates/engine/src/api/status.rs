@@ -22,8 +22,6 @@ pub struct Status {
     pub paused_dequeue: usize,
     /// Bytes of enqueues that wait for their commit.
     pub admitted_bytes: usize,
-    /// The first 1,000 topics of this node's shards, by name.
-    pub topics: Vec<TopicStatus>,
     /// How many topics there are.
     pub topic_count: usize,
     /// Bytes that count for their rows.
@@ -226,23 +224,4 @@ pub struct SweepStatus {
     /// The time of the first row that it has not moved, as far as it is known, in microseconds since the Unix
     /// epoch. Absent: there is none, or it has not looked yet.
     pub next_micros: Option<i64>,
-}
-
-/// One topic over all shards of the node, for operators.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
-pub struct TopicStatus {
-    /// The tenant.
-    pub namespace: String,
-    /// The topic.
-    pub topic: String,
-    /// Items ready to be leased.
-    pub ready: u64,
-    /// Items leased.
-    pub leased: u64,
-    /// Items that wait for their time.
-    pub scheduled: u64,
-    /// Dead letters.
-    pub dead: u64,
-    /// Consumers that wait.
-    pub waiting: usize,
 }

@@ -303,7 +303,7 @@ mod tests {
     fn what_changes_in_a_turn_is_looked_at_in_that_turn() {
         let mut core = core_with_topics(4 * HEADS_PER_TURN);
         activate(&mut core, 4 * HEADS_PER_TURN);
-        let names: Vec<TopicName> = core.topics.all().cloned().collect();
+        let names: Vec<TopicName> = core.topics.all_after(None).cloned().collect();
         names.iter().take(3 * HEADS_PER_TURN).for_each(|name| core.active.mark_stale(name));
         let mut answer = ask(&mut core, call("", 10_000));
         go_on(&mut core, None);

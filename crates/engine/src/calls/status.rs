@@ -3,14 +3,14 @@
 use forebay_types::{Monotonic, Side, Timestamp, TopicName};
 
 use crate::{
-    api::{Intake, MissingHome, ShardStatus, Status, TOPIC_BYTES, TopicStatus},
+    api::{Intake, MissingHome, ShardStatus, Status, TOPIC_BYTES},
     clock::Moment,
-    core::{Core, topics::TopicPart},
+    core::Core,
     dispatch::head::head,
-    shard::{OwnedShard, TopicTotals},
+    shard::OwnedShard,
 };
 
-/// Topics that one status lists, and so many that it looks at for the oldest item.
+/// Topics that one status looks at for the oldest item.
 const TOPICS_MAX: usize = 1_000;
 
 /// How things are now.
@@ -53,7 +53,6 @@ pub(crate) fn serve(core: &mut Core) -> Status {
         admitted_bytes: core.calls.admitted_bytes(),
         topic_count: core.topics.len(),
         topic_bytes: core.topics.rows() * TOPIC_BYTES,
-        topics: core.topics.all().take(TOPICS_MAX).map(|name| topic(core, name)).collect(),
         followed_bytes: core.remote.bytes(),
         subscription_bytes: core.watchers.bytes(),
         missing_sources: core.missing_sources(moment.at),
@@ -70,20 +69,4 @@ fn look_for_oldest(core: &mut Core, moment: Moment) {
     let parts = names.into_iter().flat_map(|name| topics.parts(name));
     let heads = parts.filter_map(|part| head(slots, part, moment));
     oldest_ready.looked_at(heads.map(|head| Timestamp::from_micros(head.rank)), last);
-}
-
-fn topic(core: &Core, name: &TopicName) -> TopicStatus {
-    let mut sum = TopicTotals::default();
-    for TopicPart { shard, topic } in core.topics.parts(name) {
-        sum += core.slots.owned(shard).and_then(|shard| shard.totals(topic)).unwrap_or_default();
-    }
-    TopicStatus {
-        namespace: name.namespace.to_string(),
-        topic: name.topic.to_string(),
-        ready: sum.ready,
-        leased: sum.leased,
-        scheduled: sum.scheduled,
-        dead: sum.dead,
-        waiting: core.waiting_count(name),
-    }
 }

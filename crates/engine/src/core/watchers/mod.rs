@@ -6,11 +6,11 @@ mod topic;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    hash::RandomState,
     sync::Arc,
 };
 
 use forebay_types::{Monotonic, TopicName};
-use rustc_hash::FxHashMap;
 use tokio::sync::mpsc;
 
 use self::{link::Link, topic::WatchedTopic};
@@ -18,6 +18,7 @@ use crate::{
     api::{ReadyState, Subscription, TopicHead},
     core::{news, topic_turns::TopicTurns},
     messages::tenant_budget::{TenantBudget, paid_at_once_by},
+    striped::StripedMap,
 };
 
 /// Bytes of a subscription beside the name of its topic.
@@ -25,13 +26,16 @@ const SUBSCRIPTION_BYTES: usize = 256;
 /// Subscriptions of links that have ended of which one turn lets go, and topics that are due in one turn.
 const SLICE: usize = 512;
 
+/// Topics that are followed: there may be some hundred thousand, and callers choose the names.
+type WatchedTopics = StripedMap<TopicName, WatchedTopic, RandomState>;
+
 /// The nodes that follow topics.
 #[derive(Debug)]
 pub(crate) struct Watchers {
     /// Their links, by number.
     links: BTreeMap<u64, Link>,
     /// The topics that are followed.
-    topics: FxHashMap<TopicName, WatchedTopic>,
+    topics: WatchedTopics,
     /// Topics that are to be looked at now.
     touched: TopicTurns,
     /// Topics that are to be looked at then.
@@ -47,7 +51,7 @@ impl Watchers {
     pub fn new(bytes: usize) -> Self {
         Self {
             links: BTreeMap::new(),
-            topics: FxHashMap::default(),
+            topics: WatchedTopics::default(),
             touched: TopicTurns::default(),
             due: BTreeSet::new(),
             ended: Vec::new(),
@@ -78,7 +82,7 @@ impl Watchers {
         for Subscription { name, wanted, payer } in subscriptions {
             match wanted {
                 Some(wanted) => {
-                    let topic = self.topics.entry(name.clone()).or_default();
+                    let topic = self.topics.or_default(name.clone());
                     if !topic.wants(number, wanted) {
                         let size = name.namespace.len() + name.topic.len() + SUBSCRIPTION_BYTES;
                         match paid_at_once_by(payer, || self.bytes.take(&name.namespace, size)) {
@@ -213,7 +217,7 @@ impl Watchers {
 }
 
 /// A node follows a topic no more.
-fn forget(topics: &mut FxHashMap<TopicName, WatchedTopic>, name: &TopicName, number: u64) {
+fn forget(topics: &mut WatchedTopics, name: &TopicName, number: u64) {
     if let Some(topic) = topics.get_mut(name) {
         topic.end(number);
         if topic.is_unused() {
