@@ -1,4 +1,4 @@
-//! Settings for the items of a topic, or of all topics of a namespace.
+//! Settings for the items of a topic, of all topics whose names begin alike, or of all topics of a namespace.
 
 use std::time::Duration;
 
@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::TopicName;
 
-/// The settings of a topic or a namespace. An absent one is taken from the next wider scope: a topic's from
-/// its namespace, a namespace's from the node's configuration.
+/// The settings of a topic, a pattern or a namespace. An absent one is taken from the next wider scope: a
+/// topic's from the longest pattern that covers it and sets it, then from its namespace, and a namespace's from
+/// the node's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct TopicSettings {
     /// The lease of an item that names none. Items have it from their enqueue on.
@@ -20,8 +21,9 @@ pub struct TopicSettings {
     pub retry_delay: Option<Duration>,
     /// How long dead letters are kept. Zero: for ever. A longer one counts for those that are there, too.
     pub dead_letter_retention: Option<Duration>,
-    /// Of a topic: the items that one of its turns hands out among the topics of a prefix. Of a namespace:
-    /// its part of what a node does at a time, beside other namespaces. Neither has it from a wider scope.
+    /// Of a topic: the items that one of its turns hands out among the topics of a prefix. Of a pattern: that of
+    /// each topic that it covers. Of a namespace: its part of what a node does at a time, beside other
+    /// namespaces; its topics do not have it from there.
     pub weight: Option<u32>,
     /// How long dedupe keys and request ids are remembered. Of a namespace alone: keys are the namespace's.
     pub dedupe_window: Option<Duration>,
@@ -41,7 +43,12 @@ impl TopicSettings {
         self.weight.unwrap_or(1)
     }
 
-    /// These, and where something is absent that of a wider scope.
+    /// These, and where something is absent that of a pattern.
+    pub fn or_of_pattern(self, wider: Self) -> Self {
+        Self { weight: self.weight.or(wider.weight), ..self.or(wider) }
+    }
+
+    /// These, and where something is absent that of the namespace, or of the node.
     pub fn or(self, wider: Self) -> Self {
         Self {
             default_lease: self.default_lease.or(wider.default_lease),
@@ -57,7 +64,7 @@ impl TopicSettings {
 /// Settings as the catalog has them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsRow {
-    /// The topic. An empty one: the namespace itself.
+    /// The topic, or with `*` behind it all that begin so. An empty one: the namespace itself.
     pub name: TopicName,
     /// Grows with each change of any policy or settings.
     pub version: u64,
@@ -91,6 +98,7 @@ mod tests {
         assert_eq!((both.dead_letter_retention, both.dedupe_window), (Some(second(5)), Some(second(6))));
         assert_eq!(both.weight(), 1, "a namespace's weight is not that of its topics");
         assert_eq!(TopicSettings::default().or(namespace), TopicSettings { weight: None, ..namespace });
+        assert_eq!(topic.or_of_pattern(namespace), TopicSettings { weight: Some(7), ..both });
         assert!(TopicSettings::default().is_nothing() && !topic.is_nothing());
     }
 }

@@ -32,6 +32,12 @@ async fn settings_of_a_topic_are_put_shown_and_deleted() {
     assert!(table.contains("weight") && table.contains("7"), "{table}");
     let wrong = server.run(&["topic", "put", "calls/7", "--weight", "101"]).await.failed(1);
     assert!(wrong.contains("settings.weight"), "{wrong}");
+    server.run(&["topic", "put", "calls/*", "--weight", "5", "--default-lease", "5m"]).await.done();
+    let shown = server.run(&["topic", "get", "calls/*"]).await.done();
+    assert!(shown.contains("5m") && shown.contains("set here"), "{shown}");
+    server.run(&["topic", "put", "*/calls", "--default-lease", "3m"]).await.failed(1);
+    server.run(&["topic", "delete", "calls/*"]).await.done();
+    server.run(&["topic", "get", "calls/*"]).await.failed(3);
     server.run(&["topic", "put", "", "--default-lease", "3m"]).await.failed(2);
     server.run(&["topic", "put", "mail", "--dead-letter-retention", "0s"]).await.failed(2);
     let tried = ["topic", "put", "mail", "--dead-letter-retention", "forever", "--dry-run"];
@@ -111,7 +117,7 @@ async fn a_namespace_of_many_topics_is_deleted_by_one_command() {
 #[tokio::test]
 async fn settings_are_exported_compared_and_applied_as_one_document() {
     let server = Server::start().await;
-    server.run(&["topic", "put", "mail", "--default-lease", "2m", "--namespace", "shop"]).await.done();
+    server.run(&["topic", "put", "mail*", "--default-lease", "2m", "--namespace", "shop"]).await.done();
     server.run(&["namespace", "put", "--namespace", "club", "--dedupe-window", "2m"]).await.done();
     let all = ["--namespace", "-"];
     let exported = server.run(&[&["settings", "export"], &all[..]].concat()).await.done();

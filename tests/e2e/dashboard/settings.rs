@@ -99,6 +99,30 @@ async fn the_settings_of_a_namespace_are_changed_but_not_over_those_of_somebody_
 }
 
 #[tokio::test]
+async fn topics_that_begin_alike_have_settings_of_their_own() {
+    let stage = Stage::start().await;
+    let browser = Chromium::start(Looks { scriptless: true, ..Looks::default() }).await;
+    stage.open(&browser, &format!("namespace?ns={NAMESPACE}")).await;
+    browser.until_shown("No topic has settings of its own.").await;
+    browser.fill("input[name=name]", "ma*").await;
+    browser.click("Show its settings").await;
+    browser.until_shown("Nothing is set here.").await;
+    browser.click("Change the settings of these topics").await;
+    browser.fill("input[name=attempts]", "7").await;
+    browser.click("Change the settings").await;
+    browser.until_shown("The settings were changed.").await;
+    browser.until_shown("7 (set here)").await;
+    browser.picture("pattern-settings").await;
+    stage.open(&browser, &format!("topic?ns={NAMESPACE}&name=mail&tab=settings")).await;
+    browser.until_shown("7 (inherited)").await;
+    stage.open(&browser, &format!("namespace?ns={NAMESPACE}")).await;
+    browser.until_shown("Failures until an item is dead: 7").await;
+    browser.picture("narrower-settings").await;
+    browser.click("ma*").await;
+    browser.until_shown("7 (set here)").await;
+}
+
+#[tokio::test]
 async fn a_namespace_has_settings_before_it_has_topics() {
     let stage = Stage::start().await;
     let browser = Chromium::start(Looks { scriptless: true, ..Looks::default() }).await;

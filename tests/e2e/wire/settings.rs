@@ -175,6 +175,68 @@ async fn settings_count_for_items() {
     assert_eq!(between(death.died_at, death.kept_until), 3 * 86_400);
 }
 
+/// What is set for all topics that begin alike stands between a topic's own settings and its namespace's.
+#[tokio::test]
+async fn settings_of_a_pattern_count_for_the_topics_that_it_covers() {
+    let wire = Wire::start().await;
+    for wrong in ["calls*/a", "c*alls", "**", "calls/ *"] {
+        RefusalDetails::call(set(&wire, put(wrong, 0, retry(1))).await).invalid("topic");
+    }
+    let attempts = |number| TopicSettings { default_max_attempts: number, ..Default::default() };
+    let of_namespace = NamespaceSettings {
+        default_lease: Some(seconds(100)),
+        default_max_attempts: 2,
+        ..Default::default()
+    };
+    admin(&wire).put_namespace(put_namespace(0, of_namespace)).await.unwrap();
+    let first = set(&wire, put("calls/*", 0, TopicSettings { weight: 7, ..attempts(3) })).await.unwrap();
+    set(&wire, put("calls/a*", 0, attempts(4))).await.unwrap();
+    set(&wire, put("calls/own", 0, attempts(5))).await.unwrap();
+    let ids = wire.stored(["call", "calls/b", "calls/ab", "calls/own"].map(item).to_vec()).await;
+    let mut found = Vec::new();
+    for id in &ids {
+        found.push(look(&wire, id).await.max_attempts);
+    }
+    assert_eq!(found, [2, 3, 4, 5]);
+    let get = async |topic: &str| {
+        let request = GetTopicRequest { namespace: NAMESPACE.into(), topic: topic.into() };
+        admin(&wire).get_topic(request).await.map(tonic::Response::into_inner)
+    };
+    for (topic, attempts, weight) in
+        [("call", 2, 1), ("calls/b", 3, 7), ("calls/ab", 4, 7), ("calls/own", 5, 7)]
+    {
+        let effective = get(topic).await.unwrap().effective_settings.unwrap();
+        let shown = (effective.default_max_attempts, effective.weight, effective.default_lease);
+        assert_eq!(shown, (attempts, weight, Some(seconds(100))), "{topic}");
+    }
+    let pattern = get("calls/a*").await.unwrap();
+    assert_eq!((pattern.topic.unwrap().settings, pattern.backlog), (Some(attempts(4)), None));
+    assert_eq!(pattern.effective_settings.unwrap().weight, 7, "from the shorter one");
+
+    // A pattern is no topic.
+    let pause = PauseTopicRequest {
+        namespace: NAMESPACE.into(),
+        topic: "calls/*".into(),
+        sides: vec![Side::Enqueue.into()],
+        ..Default::default()
+    };
+    RefusalDetails::call(admin(&wire).pause_topic(pause).await).invalid("topic");
+    let results = wire.enqueue(vec![item("calls/*")]).await.unwrap();
+    RefusalDetails::member(&results[0].error).invalid("items[0].topic");
+
+    // It goes though its topics have items.
+    let delete = |topic: &str| DeleteTopicRequest {
+        namespace: NAMESPACE.into(),
+        topic: topic.into(),
+        ..Default::default()
+    };
+    admin(&wire).delete_topic(delete("calls/a*")).await.unwrap();
+    RefusalDetails::call(get("calls/a*").await).is(Code::NotFound, "TOPIC_NOT_FOUND", None);
+    assert_eq!(get("calls/ab").await.unwrap().effective_settings.unwrap().default_max_attempts, 3);
+    set(&wire, put("calls/*", first.version, TopicSettings::default())).await.unwrap();
+    assert_eq!(get("calls/ab").await.unwrap().effective_settings.unwrap().default_max_attempts, 2);
+}
+
 /// The window that is set counts for keys that are remembered already.
 #[tokio::test]
 async fn a_window_of_a_namespace_counts_for_keys() {

@@ -62,6 +62,19 @@ pub fn topic<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: &str) -> Resu
     Ok(text.into())
 }
 
+/// A topic's name, or a pattern: with `*` behind it all topics that begin so.
+pub fn topic_or_pattern<'a>(
+    limits: &Limits,
+    path: impl Into<Path<'a>>,
+    text: &str,
+) -> Result<Topic, Refusal> {
+    let path = path.into();
+    let Some(begin) = text.strip_suffix('*') else { return topic(limits, path, text) };
+    bytes(path, text.len(), limits.name_bytes)?;
+    prefix(limits, path, begin)?;
+    Ok(text.into())
+}
+
 /// A prefix of topic names; may be empty.
 pub fn prefix<'a>(limits: &Limits, path: impl Into<Path<'a>>, text: &str) -> Result<(), Refusal> {
     let path = path.into();
@@ -234,6 +247,24 @@ mod tests {
             assert_eq!(topic(&limits, "t", wrong).unwrap_err().reason, Reason::InvalidField, "{wrong:?}");
         }
         assert_eq!(topic(&limits, "t", &"x".repeat(201)).unwrap_err().reason, Reason::TooLarge);
+    }
+
+    #[test]
+    fn a_pattern_has_its_star_at_the_end() {
+        let limits = Limits::default();
+        for good in ["a", "calls/*", "*", &format!("{}*", "x".repeat(199))] {
+            assert_eq!(&*topic_or_pattern(&limits, "t", good).unwrap(), good);
+        }
+        for wrong in ["", "a**", "a*b", "*a", "a b*", "ä*"] {
+            let refusal = topic_or_pattern(&limits, "t", wrong).unwrap_err();
+            assert_eq!(
+                (refusal.reason, refusal.field.as_deref()),
+                (Reason::InvalidField, Some("t")),
+                "{wrong:?}"
+            );
+        }
+        let long = format!("{}*", "x".repeat(200));
+        assert_eq!(topic_or_pattern(&limits, "t", &long).unwrap_err().reason, Reason::TooLarge);
     }
 
     #[test]

@@ -1,8 +1,12 @@
-//! The settings of topics and namespaces, as the node has heard of them.
+//! The settings of topics, patterns and namespaces, as the node has heard of them. A pattern is a topic's name
+//! with `*` behind it: its settings count for each topic that begins so.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
-use forebay_types::{Namespace, Policy, Topic, TopicName, TopicSettings};
+use forebay_types::{Namespace, Policy, Topic, TopicName, TopicSettings, topics_with_prefix};
 
 /// The policy and the settings of a topic or a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -11,6 +15,8 @@ pub struct DesiredSettings {
     pub policy: Policy,
     /// Its own settings.
     pub settings: TopicSettings,
+    /// What counts for it where it sets nothing: the settings of patterns that cover it, and of its namespace.
+    pub inherited: TopicSettings,
     /// The version of the settings. 0: there are none.
     pub version: u64,
 }
@@ -29,20 +35,68 @@ pub(crate) struct VersionedSettings {
 pub(crate) struct SettingsTable {
     /// The settings of topics.
     topics: HashMap<TopicName, VersionedSettings>,
+    /// The patterns of each namespace that has some.
+    patterns: HashMap<Namespace, Patterns>,
     /// The settings of namespaces.
     namespaces: HashMap<Namespace, VersionedSettings>,
     /// The weights of namespaces that have one.
     weights: HashMap<Namespace, u32>,
 }
 
+/// The patterns of a namespace.
+#[derive(Debug, Default)]
+struct Patterns {
+    /// Their settings, by what stands before the `*`.
+    by_prefix: HashMap<Topic, VersionedSettings>,
+    /// How many prefixes have so many bytes: those alone are looked for.
+    lengths: BTreeMap<usize, usize>,
+}
+
+impl Patterns {
+    fn replace(&mut self, prefix: &str, new: VersionedSettings) -> Option<VersionedSettings> {
+        let before = match new.settings.is_nothing() {
+            true => self.by_prefix.remove(prefix),
+            false => self.by_prefix.insert(prefix.into(), new),
+        };
+        let count = self.lengths.entry(prefix.len()).or_default();
+        *count =
+            (*count + usize::from(!new.settings.is_nothing())).saturating_sub(usize::from(before.is_some()));
+        if *count == 0 {
+            self.lengths.remove(&prefix.len());
+        }
+        before
+    }
+
+    /// The settings of those that cover a topic, the longest first; of a pattern, those that are shorter.
+    fn covering<'a>(&'a self, topic: &'a str) -> impl Iterator<Item = TopicSettings> + 'a {
+        let (text, end) = match topic.strip_suffix('*') {
+            Some(prefix) => (prefix, prefix.len()),
+            None => (topic, topic.len() + 1),
+        };
+        let prefixes = self.lengths.range(..end).rev().filter_map(|(length, _)| text.get(..*length));
+        prefixes.filter_map(|prefix| Some(self.by_prefix.get(prefix)?.settings))
+    }
+}
+
 impl SettingsTable {
-    /// The own settings of a topic; with an empty topic, of the namespace itself.
+    /// The own settings of a topic or a pattern; with an empty topic, of the namespace itself.
     pub fn own(&self, name: &TopicName) -> VersionedSettings {
-        let found = match name.topic.is_empty() {
-            true => self.namespaces.get(&name.namespace),
-            false => self.topics.get(name),
+        let found = match (name.topic.is_empty(), name.prefix()) {
+            (true, _) => self.namespaces.get(&name.namespace),
+            (false, None) => self.topics.get(name),
+            (false, Some(prefix)) => {
+                self.patterns.get(&name.namespace).and_then(|patterns| patterns.by_prefix.get(prefix))
+            }
         };
         found.copied().unwrap_or_default()
+    }
+
+    /// What counts for a topic or a pattern where it sets nothing.
+    pub fn inherited(&self, name: &TopicName) -> TopicSettings {
+        if name.topic.is_empty() {
+            return TopicSettings::default();
+        }
+        self.of_patterns(&name.namespace, &name.topic).or(self.of_namespace(&name.namespace))
     }
 
     /// This is set from now on. Returns what was set before, if anything was.
@@ -52,6 +106,14 @@ impl SettingsTable {
                 Some(weight) => self.weights.insert(name.namespace.clone(), weight),
                 None => self.weights.remove(&name.namespace),
             };
+        }
+        if let Some(prefix) = name.prefix() {
+            let patterns = self.patterns.entry(name.namespace.clone()).or_default();
+            let before = patterns.replace(prefix, new);
+            if patterns.by_prefix.is_empty() {
+                self.patterns.remove(&name.namespace);
+            }
+            return before;
         }
         match (name.topic.is_empty(), new.settings.is_nothing()) {
             (true, true) => self.namespaces.remove(&name.namespace),
@@ -64,23 +126,27 @@ impl SettingsTable {
     /// Every name of which something is set.
     pub fn names(&self) -> Vec<TopicName> {
         let namespaces = self.namespaces.keys().map(|namespace| TopicName::new(namespace.clone(), ""));
-        namespaces.chain(self.topics.keys().cloned()).collect()
+        let patterns = self.patterns.iter().flat_map(|(namespace, patterns)| {
+            let prefixes = patterns.by_prefix.keys();
+            prefixes.map(|prefix| TopicName::new(namespace.clone(), topics_with_prefix(prefix)))
+        });
+        namespaces.chain(patterns).chain(self.topics.keys().cloned()).collect()
     }
 
-    /// The settings that count for a topic: its own, and those of its namespace where it has none. An absent
-    /// one is as the node has it.
+    /// The settings that count for a topic: its own, where it has none those of patterns, and those of its
+    /// namespace. An absent one is as the node has it.
     pub fn of_topic(&self, name: &TopicName) -> TopicSettings {
-        let own = self.topics.get(name).map(|own| own.settings).unwrap_or_default();
-        own.or(self.of_namespace(&name.namespace))
+        self.of(&name.namespace, &name.topic)
     }
 
     /// The same by the two parts of its name.
     pub fn of(&self, namespace: &Namespace, topic: &Topic) -> TopicSettings {
         // Mostly no topic has settings.
-        match self.topics.is_empty() {
-            true => self.of_namespace(namespace),
-            false => self.of_topic(&TopicName { namespace: namespace.clone(), topic: topic.clone() }),
-        }
+        let own = match self.topics.is_empty() {
+            true => TopicSettings::default(),
+            false => self.own_of(&TopicName { namespace: namespace.clone(), topic: topic.clone() }),
+        };
+        own.or_of_pattern(self.of_patterns(namespace, topic)).or(self.of_namespace(namespace))
     }
 
     /// Whether any namespace has a weight.
@@ -96,13 +162,24 @@ impl SettingsTable {
     /// The weight of a topic among those of a prefix.
     pub fn weight_of_topic(&self, name: &TopicName) -> u32 {
         // Mostly no topic has settings.
-        let own = if self.topics.is_empty() { None } else { self.topics.get(name) };
-        own.map_or(1, |own| own.settings.weight())
+        let own = if self.topics.is_empty() { None } else { self.own_of(name).weight };
+        own.unwrap_or_else(|| self.of_patterns(&name.namespace, &name.topic).weight())
     }
 
     /// How long the keys of a namespace are remembered, where that is set.
     pub fn dedupe_window(&self, namespace: &Namespace) -> Option<Duration> {
         self.of_namespace(namespace).dedupe_window
+    }
+
+    fn own_of(&self, name: &TopicName) -> TopicSettings {
+        self.topics.get(name).map(|own| own.settings).unwrap_or_default()
+    }
+
+    fn of_patterns(&self, namespace: &Namespace, topic: &str) -> TopicSettings {
+        // Mostly there is no pattern.
+        let patterns = if self.patterns.is_empty() { None } else { self.patterns.get(namespace) };
+        let covering = patterns.into_iter().flat_map(|patterns| patterns.covering(topic));
+        covering.fold(TopicSettings::default(), TopicSettings::or_of_pattern)
     }
 
     fn of_namespace(&self, namespace: &Namespace) -> TopicSettings {
@@ -134,6 +211,45 @@ mod tests {
         assert_eq!((table.own(&name), table.own(&namespace)), (attempts(3), attempts(2)));
         assert_eq!(table.replace(&name, VersionedSettings::default()), Some(attempts(3)));
         assert_eq!((counts(&table), table.names().len()), (Some(2), 1));
+    }
+
+    #[test]
+    fn between_a_topic_and_its_namespace_stand_patterns_the_longest_first() {
+        let name = |topic: &str| TopicName::new("ns", topic);
+        let weight = |weight| {
+            let settings = TopicSettings { weight: Some(weight), ..TopicSettings::default() };
+            VersionedSettings { settings, version: 1 }
+        };
+        let mut table = SettingsTable::default();
+        let counts = |table: &SettingsTable, topic: &str| {
+            let settings = table.of_topic(&name(topic));
+            assert_eq!(settings.weight(), table.weight_of_topic(&name(topic)));
+            (settings.default_max_attempts, settings.weight)
+        };
+        table.replace(&name(""), attempts(2));
+        table.replace(&name("calls/*"), attempts(3));
+        table.replace(&name("calls/a*"), weight(4));
+        table.replace(&name("*"), weight(5));
+        table.replace(&name("calls/ab"), attempts(6));
+        assert_eq!(counts(&table, "calls/ab"), (Some(6), Some(4)), "each from the narrowest scope");
+        assert_eq!(counts(&table, "calls/a"), (Some(3), Some(4)), "a prefix is also a topic's whole name");
+        assert_eq!(counts(&table, "calls/b"), (Some(3), Some(5)));
+        assert_eq!(counts(&table, "call"), (Some(2), Some(5)));
+        assert_eq!(counts(&table, "calls/é"), (Some(3), Some(5)));
+        assert_eq!(table.weight_of_topic(&TopicName::new("other", "calls/a")), 1);
+        let inherited = table.inherited(&name("calls/a*"));
+        assert_eq!((inherited.default_max_attempts, inherited.weight), (Some(3), Some(5)), "not its own");
+        assert_eq!(table.inherited(&name("")), TopicSettings::default());
+        assert_eq!(table.own(&name("calls/a*")), weight(4));
+        let mut names: Vec<String> = table.names().iter().map(|name| name.topic.to_string()).collect();
+        names.sort();
+        assert_eq!(names, ["", "*", "calls/*", "calls/a*", "calls/ab"]);
+        assert_eq!(table.replace(&name("calls/a*"), VersionedSettings::default()), Some(weight(4)));
+        assert_eq!(counts(&table, "calls/a"), (Some(3), Some(5)));
+        for pattern in ["calls/*", "*"] {
+            table.replace(&name(pattern), VersionedSettings::default());
+        }
+        assert_eq!((counts(&table, "calls/a"), table.patterns.len()), ((Some(2), None), 0));
     }
 
     #[test]

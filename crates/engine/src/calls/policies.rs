@@ -40,7 +40,10 @@ fn set_one(core: &mut Core, name: &TopicName, new: VersionedSettings) {
     let before = core.policies.set(name, new).unwrap_or_default();
     if before.settings != new.settings {
         if before.settings.weight != new.settings.weight && !name.topic.is_empty() {
-            core.touch(name);
+            match name.prefix() {
+                None => core.touch(name),
+                Some(_) => core.prefixes.begin_anew(&name.namespace),
+            }
         }
         let TopicName { namespace, topic } = name;
         let VersionedSettings { settings, version } = new;

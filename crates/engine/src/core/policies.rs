@@ -41,7 +41,9 @@ impl Policies {
     /// The policy and the settings of a topic; with an empty topic, of the namespace itself.
     pub fn wanted(&self, name: &TopicName) -> DesiredSettings {
         let VersionedSettings { settings, version } = self.settings.own(name);
-        DesiredSettings { policy: self.get(name).cloned().unwrap_or_default(), settings, version }
+        let (policy, inherited) =
+            (self.get(name).cloned().unwrap_or_default(), self.settings.inherited(name));
+        DesiredSettings { policy, settings, inherited, version }
     }
 
     /// This is set from now on. Returns what was set before.

@@ -112,7 +112,7 @@ fn entry(
     if entry.topic.is_empty() {
         return Ok((TopicName::new(namespace, ""), settings));
     }
-    let topic = fields::topic(limits, "topic", &entry.topic)?;
+    let topic = fields::topic_or_pattern(limits, "topic", &entry.topic)?;
     match settings.dedupe_window {
         Some(_) => Err(Refusal::field("settings.dedupe_window", "is of a namespace, not of a topic")),
         None => Ok((TopicName { namespace, topic }, settings)),

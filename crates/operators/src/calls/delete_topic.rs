@@ -20,7 +20,7 @@ pub async fn delete(
 ) -> Result<v1::DeleteTopicResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
     ctx.call.request().count_for(&namespace)?;
-    let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
+    let topic = fields::topic_or_pattern(&admin.rules.limits, "topic", &request.topic)?;
     cut_text(&mut request.reason, REASON_BYTES);
     let name = TopicName { namespace, topic };
     let book = &admin.policies;

@@ -103,7 +103,7 @@ pub(crate) async fn add_wanted(
     let names = namespaces.iter().map(|it| TopicName::new(it.namespace.as_str(), "")).collect();
     let wanted = admin.gather.policies(caller.clone(), names).await?;
     let now = admin.clock.wall();
-    for (namespace, DesiredSettings { policy, settings, version }) in namespaces.iter_mut().zip(&wanted) {
+    for (namespace, DesiredSettings { policy, settings, version, .. }) in namespaces.iter_mut().zip(&wanted) {
         namespace.pauses = pauses::pauses_of(policy, true, now);
         namespace.settings = (!settings.is_nothing()).then(|| settings::namespace_message(settings));
         namespace.settings_version = *version;

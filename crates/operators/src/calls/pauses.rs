@@ -84,7 +84,7 @@ pub(crate) async fn add_to(
     let now = admin.clock.wall();
     let of_namespaces: Vec<(&TopicName, &DesiredSettings)> =
         names.iter().zip(&policies).skip(count).collect();
-    for (topic, DesiredSettings { policy, settings, version }) in topics.iter_mut().zip(&policies) {
+    for (topic, DesiredSettings { policy, settings, version, .. }) in topics.iter_mut().zip(&policies) {
         topic.settings = (!settings.is_nothing()).then(|| settings::topic_message(settings));
         topic.settings_version = *version;
         topic.pauses = pauses_of(policy, false, now);

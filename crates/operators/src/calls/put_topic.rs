@@ -18,7 +18,7 @@ pub async fn put(
 ) -> Result<v1::PutTopicResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
     ctx.call.request().count_for(&namespace)?;
-    let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
+    let topic = fields::topic_or_pattern(&admin.rules.limits, "topic", &request.topic)?;
     cut_text(&mut request.reason, REASON_BYTES);
     let wanted = settings::of_topic(&admin.rules.limits, request.settings.as_ref())?;
     let name = TopicName { namespace, topic };

@@ -104,22 +104,18 @@ pub(crate) fn namespace_message(settings: &TopicSettings) -> v1::NamespaceSettin
     }
 }
 
-/// Settings that count for a topic, or with an empty topic for those of its namespace that have no settings,
-/// if these are its own.
+/// Settings that count for a topic; for the topics of a pattern, or with an empty topic for those of its
+/// namespace, that have no others, if these are its own.
 pub async fn effective(
     admin: &Admin,
     name: &TopicName,
     own: TopicSettings,
 ) -> Result<TopicSettings, Refusal> {
     let node = admin.settings.defaults_of(&name.namespace);
-    let own = TopicSettings { weight: Some(own.weight()), ..own };
-    if name.topic.is_empty() {
-        return Ok(own.or(node));
-    }
-    let namespace = vec![TopicName::new(name.namespace.clone(), "")];
-    let wanted = admin.gather.policies(name.namespace.clone(), namespace).await?;
-    let of_namespace = wanted.first().map(|wanted| wanted.settings).unwrap_or_default();
-    Ok(own.or(of_namespace).or(node))
+    let wanted = admin.gather.policies(name.namespace.clone(), vec![name.clone()]).await?;
+    let inherited = wanted.first().map(|wanted| wanted.inherited).unwrap_or_default();
+    let counts = own.or_of_pattern(inherited);
+    Ok(TopicSettings { weight: Some(counts.weight()), ..counts.or(node) })
 }
 
 #[cfg(test)]

@@ -138,7 +138,7 @@ pub async fn get(
 ) -> Result<v1::GetTopicResponse, Refusal> {
     let namespace = admin.rules.namespace(&request.namespace)?;
     ctx.call.request().count_for(&namespace)?;
-    let topic = fields::topic(&admin.rules.limits, "topic", &request.topic)?;
+    let topic = fields::topic_or_pattern(&admin.rules.limits, "topic", &request.topic)?;
     let name = TopicName { namespace, topic };
     let mut found = look(admin, &name).await?;
     let Some(topic) = &found.topic else {
@@ -153,7 +153,7 @@ pub async fn get(
     let own = settings::of_topic(&admin.rules.limits, topic.settings.as_ref()).unwrap_or_default();
     let effective = settings::effective(admin, &name, own).await?;
     found.effective_settings = Some(settings::topic_message(&effective));
-    if found.incomplete_shards.is_empty() {
+    if found.incomplete_shards.is_empty() && name.prefix().is_none() {
         scale_by(&mut found, admin.clock.wall());
     }
     Ok(found)
@@ -173,10 +173,14 @@ fn scale_by(found: &mut v1::GetTopicResponse, now: Timestamp) {
     found.oldest_age_seconds = age;
 }
 
-/// A topic that has items, or of which something is wanted.
+/// A topic that has items, or a topic or a pattern of which something is wanted.
 pub async fn look(admin: &Admin, name: &TopicName) -> Result<v1::GetTopicResponse, Refusal> {
     let _look = admin.gather.admit(&name.namespace, TOPIC_BYTES_MAX)?;
-    let mut found = admin.gather.topic(name).await?;
+    let mut found = match name.prefix() {
+        None => admin.gather.topic(name).await?,
+        // No shard has anything of a pattern.
+        Some(_) => v1::GetTopicResponse::default(),
+    };
     found.topic = with_wishes(admin, name, found.topic.take()).await?;
     Ok(found)
 }

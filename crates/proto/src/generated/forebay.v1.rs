@@ -392,7 +392,8 @@ pub struct Rates {
     #[prost(double, tag = "6")]
     pub dead_lettered: f64,
 }
-/// Settings for the items of a topic. One that is absent is as the namespace has it, and if that has none
+/// Settings for the items of a topic, or with a pattern for those of each topic that it covers. One that is absent is as
+/// the longest pattern has it that covers the topic and sets it, else as the namespace has it, and if that has none
 /// either, as the node's configuration has it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TopicSettings {
@@ -414,7 +415,7 @@ pub struct TopicSettings {
     #[prost(message, optional, tag = "6")]
     pub dead_letter_retention: ::core::option::Option<::prost_types::Duration>,
     /// Items that one turn of the topic hands out, among the topics of a prefix that have items of the same priority: 1 to
-    /// 100. 0: not set, which is 1. It is not taken from the namespace.
+    /// 100. Of a pattern: of each topic that it covers. 0: not set, which is 1. It is not taken from the namespace.
     #[prost(uint32, tag = "7")]
     pub weight: u32,
 }
@@ -449,7 +450,7 @@ pub struct SettingsEntry {
     /// The tenant.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// The topic. Empty: these are the settings of the namespace.
+    /// The topic, or the pattern. Empty: these are the settings of the namespace.
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
     /// Its settings. A topic has no dedupe window.
@@ -524,7 +525,7 @@ pub struct SettingsDifference {
     /// The tenant.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// The topic. Empty: the namespace itself.
+    /// The topic, or the pattern. Empty: the namespace itself.
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
     /// Its settings before. Absent: none.
@@ -612,13 +613,14 @@ pub struct ResumeTopicResponse {
     #[prost(message, repeated, tag = "1")]
     pub pauses: ::prost::alloc::vec::Vec<Pause>,
 }
-/// Asks to set what counts for the items of a topic.
+/// Asks to set what counts for the items of a topic, or of all topics whose names begin alike.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PutTopicRequest {
     /// The tenant.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// The topic. It need not have items.
+    /// The topic. It need not have items. A pattern has a `*` at its end: `calls/*` stands for each topic that begins with
+    /// `calls/`, `*` for all of the namespace.
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
     /// All of its settings. What is absent is not set any more.
@@ -639,14 +641,14 @@ pub struct PutTopicRequest {
 /// The settings from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PutTopicResponse {
-    /// Settings of the topic.
+    /// Settings of the topic, or of the pattern.
     #[prost(message, optional, tag = "1")]
     pub settings: ::core::option::Option<TopicSettings>,
     /// Their version. 0: there are none. Of a dry run it is the version that is there.
     #[prost(uint64, tag = "2")]
     pub version: u64,
-    /// Settings that count for the topic: its own, and the values of its namespace and of the node in place of
-    /// absent ones.
+    /// Settings that count for the topic: its own, and in place of absent ones the values of patterns that cover it, of its
+    /// namespace and of the node.
     #[prost(message, optional, tag = "3")]
     pub effective_settings: ::core::option::Option<TopicSettings>,
 }
@@ -656,7 +658,7 @@ pub struct DeleteTopicRequest {
     /// The tenant.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// The topic. If it has an item, nothing is done (NOT_EMPTY) unless `force` is set; dead letters count. Items
+    /// The topic, or a pattern. If a topic has an item, nothing is done (NOT_EMPTY) unless `force` is set; dead letters count. Items
     /// that come meanwhile stay.
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
@@ -903,7 +905,7 @@ pub struct GetTopicRequest {
     /// The tenant.
     #[prost(string, tag = "1")]
     pub namespace: ::prost::alloc::string::String,
-    /// Its name.
+    /// Its name, or a pattern, as in PutTopicRequest. That has settings and nothing else.
     #[prost(string, tag = "2")]
     pub topic: ::prost::alloc::string::String,
 }
@@ -922,8 +924,8 @@ pub struct GetTopicResponse {
     /// Shards that could not be asked. What they have is missing in the figures.
     #[prost(uint32, repeated, tag = "4")]
     pub incomplete_shards: ::prost::alloc::vec::Vec<u32>,
-    /// Settings that count for the topic: its own, and the values of its namespace and of the node in place of
-    /// absent ones.
+    /// Settings that count for the topic: its own, and in place of absent ones the values of patterns that cover it, of its
+    /// namespace and of the node.
     #[prost(message, optional, tag = "5")]
     pub effective_settings: ::core::option::Option<TopicSettings>,
     /// Items that are ready or leased, by which consumers are scaled. 0 while the topic is paused for dequeue, by

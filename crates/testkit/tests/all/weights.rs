@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// Sets the weight of a topic; with an empty one, of the namespace.
+/// Sets the weight of a topic or a pattern; with an empty one, of the namespace.
 fn set(engine: &Engine, namespace: &str, topic: &str, version: u64, weight: Option<u32>) {
     let settings = TopicSettings { weight, ..TopicSettings::default() };
     let settings = vec![SettingsRow { name: TopicName::new(namespace, topic), version, settings }];
@@ -38,7 +38,7 @@ async fn topics_of_a_prefix_take_turns_by_weight() {
     // The weight of the namespace is for other namespaces.
     set(&engine, NAMESPACE, "", 2, Some(50));
     for topic in ["t/a", "t/b"] {
-        assert_eq!(enqueue(&engine, NAMESPACE, vec![item(topic); 100]).await, 100);
+        assert_eq!(enqueue(&engine, NAMESPACE, vec![item(topic); 200]).await, 200);
     }
     let of_a = async || {
         let items = take(&engine, "t/*", 40).await;
@@ -46,6 +46,15 @@ async fn topics_of_a_prefix_take_turns_by_weight() {
     };
     assert_eq!(of_a().await, (30, 40));
     set(&engine, NAMESPACE, "t/a", 3, None);
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(of_a().await, (20, 40));
+    // What is set for all that begin so counts at once for topics that are in the order, but for those that
+    // have a weight of their own.
+    set(&engine, NAMESPACE, "t/*", 4, Some(3));
+    set(&engine, NAMESPACE, "t/b", 5, Some(1));
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(of_a().await, (30, 40));
+    set(&engine, NAMESPACE, "t/*", 6, None);
     sleep(Duration::from_millis(1)).await;
     assert_eq!(of_a().await, (20, 40));
 }

@@ -146,6 +146,17 @@ impl Prefixes {
         self.stale.next().map(|(name, ())| name)
     }
 
+    /// All topics of a namespace's prefixes are looked at anew: what is set for many of them has changed.
+    pub fn begin_anew(&mut self, namespace: &Namespace) {
+        let Some(of_namespace) = self.of_namespaces.get(namespace) else { return };
+        for name in &of_namespace.names {
+            if let Some(order) = self.orders.get_mut(name) {
+                order.visits.begin_anew();
+                self.stale.insert(name.clone(), ());
+            }
+        }
+    }
+
     /// The order of a prefix.
     pub fn get(&self, name: &TopicName) -> Option<&PrefixOrder> {
         self.orders.get(name)

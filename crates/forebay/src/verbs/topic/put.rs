@@ -26,6 +26,7 @@ Examples:
   forebay topic put mail --default-max-attempts 5 --dead-letter-retention 30d --reason 'as agreed'
   forebay topic put mail --retry-delay inherit
   forebay topic put calls/customer-17 --weight 5
+  forebay topic put 'calls/*' --default-lease 5m
   forebay topic put mail --default-lease 5m --dry-run -o json
 
 What no flag names stays as it is.")]
@@ -38,7 +39,7 @@ pub struct Put {
     /// Output format.
     #[command(flatten)]
     format: Format,
-    /// The topic; it need not have items
+    /// The topic; it need not have items. With * at its end: all that begin so
     topic: String,
     /// The settings.
     #[command(flatten)]

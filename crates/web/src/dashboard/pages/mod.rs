@@ -7,6 +7,7 @@ mod consumers;
 mod dead_letters;
 mod item;
 mod namespace;
+mod narrower_settings;
 mod nodes;
 mod operation;
 mod operations;

@@ -12,6 +12,7 @@ use super::{
         act, asked::PageRequest, bulk::word, links::link, live::Live, show::RenderedPage, texts::counted,
         trouble::Trouble,
     },
+    narrower_settings,
     overview::{
         figures::{self, History},
         unread,
@@ -62,6 +63,7 @@ pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
         h2 { "Settings" }
         (shown(asked, &found, is_known))
         (command(namespace))
+        @if asked.may(Scope::Admin, namespace) { (narrower_settings::show(asked).await) }
     };
     Ok(RenderedPage::new(title, body, live))
 }
@@ -87,8 +89,8 @@ fn shown(asked: &PageRequest, found: &GetNamespaceResponse, is_known: bool) -> M
         @if is_known {
             (settings::pairs(&own, &found.effective_settings.unwrap_or_default(), of.settings_version))
             p {
-                "They count for all topics that have none of their own. What is inherited is that of the \
-                 node's configuration."
+                "They count for all topics that have none of their own, or of a pattern. What is inherited is that \
+                 of the node's configuration."
             }
         }
         @if asked.may(Scope::Admin, asked.namespace()) {

@@ -24,6 +24,12 @@ pub fn pairs(own: &NamespaceSettings, effective: &NamespaceSettings, version: u6
     }
 }
 
+/// What is set, in one line.
+pub fn set_values(own: &NamespaceSettings) -> String {
+    let set = values(own).into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", value?)));
+    set.collect::<Vec<_>>().join(" · ")
+}
+
 /// The fields of the form, with what is set. `window`: also the one of a namespace alone.
 pub fn fields(own: &NamespaceSettings, window: bool) -> Markup {
     let [(lease, _), (attempts, _), (retry, _), (kept, _), (weight, _), (remembered, _)] = values(own);

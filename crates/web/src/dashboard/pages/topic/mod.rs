@@ -4,6 +4,7 @@ mod actions;
 mod figures;
 mod items;
 mod others;
+mod pattern;
 mod place;
 mod settings;
 mod tabs;
@@ -14,6 +15,7 @@ use forebay_proto::{
     time::from_timestamp,
     v1::{ExplainTopicRequest, ExplainTopicResponse, GetTopicRequest, GetTopicResponse, Pause, Side},
 };
+use forebay_types::is_prefix;
 use http::StatusCode;
 use maud::{Markup, html};
 use tonic::{Code, Status};
@@ -30,6 +32,9 @@ use super::{
 /// Makes the page.
 pub async fn make(asked: &PageRequest) -> Result<RenderedPage, Trouble> {
     let place = Place::of(asked)?;
+    if is_prefix(place.name) {
+        return pattern::make(asked, &place).await;
+    }
     let (namespace, topic) = (place.namespace.to_owned(), place.name.to_owned());
     let get = GetTopicRequest { namespace: namespace.clone(), topic: topic.clone() };
     let explain = ExplainTopicRequest { namespace, topic };

@@ -2,11 +2,12 @@
 
 use forebay_access::Scope;
 use forebay_proto::v1::GetTopicResponse;
+use forebay_types::is_prefix;
 use maud::{Markup, html};
 
 use super::{
     super::{
-        super::{act, asked::PageRequest, links::link},
+        super::{act, asked::PageRequest, bulk::word, links::link},
         settings::{fields, pairs},
     },
     place::Place,
@@ -17,13 +18,13 @@ pub fn settings(asked: &PageRequest, place: &Place<'_>, found: &GetTopicResponse
     let topic = found.topic.clone().unwrap_or_default();
     let own = topic.settings.unwrap_or_default().into();
     let effective = found.effective_settings.unwrap_or_default().into();
-    let command = format!("forebay topic put {} --namespace {}", place.name, place.namespace);
+    let command = format!("forebay topic put {} --namespace {}", word(place.name), word(place.namespace));
     let version = topic.settings_version.to_string();
     let hidden = [("ns", place.namespace), ("name", place.name), ("version", &version)];
     html! {
-        (pairs(&own, &effective, topic.settings_version))
+        @if found.effective_settings.is_some() { (pairs(&own, &effective, topic.settings_version)) }
         p {
-            "What is inherited comes from "
+            "What is inherited comes from a pattern like " code { "calls/*" } " that covers it, from "
             a href=(link("namespace", &[("ns", place.namespace)])) {
                 "the settings of " bdi { (place.namespace) }
             }
@@ -31,7 +32,7 @@ pub fn settings(asked: &PageRequest, place: &Place<'_>, found: &GetTopicResponse
         }
         @if asked.may(Scope::Admin, place.namespace) {
             details.form {
-                summary { "Change the settings of this topic" }
+                summary { "Change the settings of " (if is_prefix(place.name) { "these topics" } else { "this topic" }) }
                 (act::form(asked, "put-topic", &hidden, fields(&own, false)))
             }
         }
@@ -41,8 +42,8 @@ pub fn settings(asked: &PageRequest, place: &Place<'_>, found: &GetTopicResponse
             (command) " --retry-delay inherit"
         }
         p.none {
-            "The other settings are " code { "--default-lease" } ", " code { "--default-max-attempts" }
-            " and " code { "--dead-letter-retention" } "."
+            "The other settings are " code { "--default-lease" } ", " code { "--default-max-attempts" } ", "
+            code { "--dead-letter-retention" } " and " code { "--weight" } "."
         }
     }
 }
