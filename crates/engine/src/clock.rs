@@ -133,8 +133,8 @@ impl NodeTime {
         self.sorted.sort_unstable();
     }
 
-    /// How far a server's clock is from node time as it was last read, for operators. Where no server has one, as
-    /// with SQLite, it is the clock of this machine. 0 if it is not known.
+    /// How far a server's clock is from node time as it was last read, for operators. Where no server has
+    /// one, as with SQLite, it is the clock of this machine. 0 if it is not known.
     pub fn offset(&self, server: ServerIndex) -> i64 {
         let now = self.value - micros(self.read_at);
         match self.votes.get(&server) {

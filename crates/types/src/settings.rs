@@ -1,4 +1,4 @@
-//! Settings for the items of a topic, of all topics whose names begin alike, or of all topics of a namespace.
+//! Settings for the items of a topic, of topics that begin alike, or of all topics of a namespace.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::TopicName;
 
 /// The settings of a topic, a pattern or a namespace. An absent one is taken from the next wider scope: a
-/// topic's from the longest pattern that covers it and sets it, then from its namespace, and a namespace's from
-/// the node's configuration.
+/// topic's from the longest pattern that covers the topic and has it, then from its namespace, and a
+/// namespace's from the node's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct TopicSettings {
     /// The lease of an item that names none. Items have it from their enqueue on.
@@ -21,8 +21,8 @@ pub struct TopicSettings {
     pub retry_delay: Option<Duration>,
     /// How long dead letters are kept. Zero: for ever. A longer one counts for those that are there, too.
     pub dead_letter_retention: Option<Duration>,
-    /// Of a topic: the items that one of its turns hands out among the topics of a prefix. Of a pattern: that of
-    /// each topic that it covers. Of a namespace: its part of what a node does at a time, beside other
+    /// Of a topic: the items that one of its turns hands out among the topics of a prefix. Of a pattern: that
+    /// of each topic that it covers. Of a namespace: its part of what a node does at a time, beside other
     /// namespaces; its topics do not have it from there.
     pub weight: Option<u32>,
     /// How long dedupe keys and request ids are remembered. Of a namespace alone: keys are the namespace's.

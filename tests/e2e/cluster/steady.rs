@@ -33,7 +33,9 @@ const RATIO_MIN: f64 = 0.9;
 
 /// A topic whose items are stored at one node, and taken and acked at another.
 pub struct SteadyWork {
+    /// The node that stores items.
     producer: Channel,
+    /// The node that hands them out.
     consumer: Channel,
     /// The shards of the items.
     shards: Vec<u32>,

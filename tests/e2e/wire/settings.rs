@@ -175,7 +175,7 @@ async fn settings_count_for_items() {
     assert_eq!(between(death.died_at, death.kept_until), 3 * 86_400);
 }
 
-/// What is set for all topics that begin alike stands between a topic's own settings and its namespace's.
+/// Settings of all topics that begin alike stand between a topic's own and its namespace's.
 #[tokio::test]
 async fn settings_of_a_pattern_count_for_the_topics_that_it_covers() {
     let wire = Wire::start().await;

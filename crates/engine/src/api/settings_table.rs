@@ -1,5 +1,5 @@
-//! The settings of topics, patterns and namespaces, as the node has heard of them. A pattern is a topic's name
-//! with `*` behind it: its settings count for each topic that begins so.
+//! The settings of topics, patterns and namespaces, as the node has heard of them. A pattern is a topic's
+//! name with `*` behind it: its settings count for each topic that begins so.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,7 +15,7 @@ pub struct DesiredSettings {
     pub policy: Policy,
     /// Its own settings.
     pub settings: TopicSettings,
-    /// What counts for it where it sets nothing: the settings of patterns that cover it, and of its namespace.
+    /// Settings that count where it has none: those of patterns that cover it, and of its namespace.
     pub inherited: TopicSettings,
     /// The version of the settings. 0: there are none.
     pub version: u64,
@@ -91,7 +91,7 @@ impl SettingsTable {
         found.copied().unwrap_or_default()
     }
 
-    /// What counts for a topic or a pattern where it sets nothing.
+    /// Settings that count for a topic or a pattern where it has none.
     pub fn inherited(&self, name: &TopicName) -> TopicSettings {
         if name.topic.is_empty() {
             return TopicSettings::default();

@@ -1,4 +1,4 @@
-//! Topics that have something to be done, in turn by tenant: nobody's topic waits behind all of another one's.
+//! Topics with something to be done, in turn by tenant: nobody's topic waits behind all of another one's.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -16,7 +16,7 @@ struct TenantTopics<V> {
 /// Topics of all tenants, each with a value.
 #[derive(Debug)]
 pub(crate) struct TopicTurns<V = ()> {
-    /// Those of each tenant that has any.
+    /// Topics of each tenant that has any.
     tenants: BTreeMap<Namespace, TenantTopics<V>>,
     /// The tenant whose turn was last.
     last: Option<Namespace>,

@@ -17,7 +17,8 @@ const UNKNOWN_AFTER: Duration = Duration::from_millis(20);
 /// After this time news are sent for which there was no room on the way to a node.
 const FLUSH_AFTER: Duration = Duration::from_millis(5);
 
-/// Offers and tells what has changed. To look at topics takes at most `limit`; the rest waits for the next turn.
+/// Offers and tells what has changed. To look at topics takes at most `limit`; the rest waits for the next
+/// turn.
 pub(crate) fn tell(core: &mut Core, limit: Duration) {
     let at = core.time.monotonic();
     core.watchers.begin_turn(at);

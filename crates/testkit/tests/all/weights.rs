@@ -48,8 +48,8 @@ async fn topics_of_a_prefix_take_turns_by_weight() {
     set(&engine, NAMESPACE, "t/a", 3, None);
     sleep(Duration::from_millis(1)).await;
     assert_eq!(of_a().await, (20, 40));
-    // What is set for all that begin so counts at once for topics that are in the order, but for those that
-    // have a weight of their own.
+    // A pattern's weight counts at once for topics that are in the order, but for those that have one of
+    // their own.
     set(&engine, NAMESPACE, "t/*", 4, Some(3));
     set(&engine, NAMESPACE, "t/b", 5, Some(1));
     sleep(Duration::from_millis(1)).await;

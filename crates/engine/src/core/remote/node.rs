@@ -28,7 +28,7 @@ pub(crate) struct RemoteNode {
     is_said: bool,
     /// Places for fetches.
     places: Arc<TenantBudget>,
-    /// What it is to be told of the polls that wait here.
+    /// News for it of the polls that wait here.
     pub news: NewsQueue<Subscription>,
 }
 

@@ -89,8 +89,8 @@ fn shown(asked: &PageRequest, found: &GetNamespaceResponse, is_known: bool) -> M
         @if is_known {
             (settings::pairs(&own, &found.effective_settings.unwrap_or_default(), of.settings_version))
             p {
-                "They count for all topics that have none of their own, or of a pattern. What is inherited is that \
-                 of the node's configuration."
+                "They count for all topics that have none of their own, or of a pattern. What is inherited \
+                 is that of the node's configuration."
             }
         }
         @if asked.may(Scope::Admin, asked.namespace()) {

@@ -1,4 +1,4 @@
-//! The topics and patterns of a namespace that have settings of their own, and the way to those of another one.
+//! The topics and patterns of a namespace that have settings of their own, and the way to another one's.
 
 use forebay_proto::v1::{ExportSettingsRequest, SettingsEntry};
 use maud::{Markup, html};

@@ -24,7 +24,7 @@ pub fn pairs(own: &NamespaceSettings, effective: &NamespaceSettings, version: u6
     }
 }
 
-/// What is set, in one line.
+/// The settings that are set here, in one line.
 pub fn set_values(own: &NamespaceSettings) -> String {
     let set = values(own).into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", value?)));
     set.collect::<Vec<_>>().join(" · ")

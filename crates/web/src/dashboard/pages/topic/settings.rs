@@ -20,6 +20,7 @@ pub fn settings(asked: &PageRequest, place: &Place<'_>, found: &GetTopicResponse
     let effective = found.effective_settings.unwrap_or_default().into();
     let command = format!("forebay topic put {} --namespace {}", word(place.name), word(place.namespace));
     let version = topic.settings_version.to_string();
+    let which = if is_prefix(place.name) { "these topics" } else { "this topic" };
     let hidden = [("ns", place.namespace), ("name", place.name), ("version", &version)];
     html! {
         @if found.effective_settings.is_some() { (pairs(&own, &effective, topic.settings_version)) }
@@ -32,7 +33,7 @@ pub fn settings(asked: &PageRequest, place: &Place<'_>, found: &GetTopicResponse
         }
         @if asked.may(Scope::Admin, place.namespace) {
             details.form {
-                summary { "Change the settings of " (if is_prefix(place.name) { "these topics" } else { "this topic" }) }
+                summary { "Change the settings of " (which) }
                 (act::form(asked, "put-topic", &hidden, fields(&own, false)))
             }
         }
