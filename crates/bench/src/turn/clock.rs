@@ -1,8 +1,9 @@
 //! The clock of a measurement: the CPU time of the measuring thread. A turn that is interrupted by another
 //! process does not count as longer, so the figures are those of the engine and not of the machine's load.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
+use anyhow::Context as _;
 use forebay_types::{Clock, Monotonic, Timestamp};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -29,4 +30,17 @@ impl Clock for CpuClock {
     fn monotonic(&self) -> Monotonic {
         Monotonic::from_start(Self::used())
     }
+}
+
+/// Measures on a thread of its own, whose CPU time is the clock.
+pub async fn on_own_thread<M, F>(measurement: impl FnOnce() -> F + Send + 'static) -> anyhow::Result<M>
+where
+    M: Send + 'static,
+    F: Future<Output = anyhow::Result<M>>,
+{
+    let measuring = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(measurement())
+    });
+    measuring.await.context("the measurement panicked")?
 }

@@ -89,16 +89,8 @@ impl PointMeasurements {
     }
 }
 
-/// Measures on a thread of its own, whose CPU time is the clock.
+/// Measures at one point.
 pub async fn measure(setup: Setup) -> anyhow::Result<PointMeasurements> {
-    let measuring = tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(run(setup))
-    });
-    measuring.await.context("the measurement panicked")?
-}
-
-async fn run(setup: Setup) -> anyhow::Result<PointMeasurements> {
     let shards: Vec<Arc<NullShard>> =
         (1..=setup.shards).map(|number| Arc::new(shard(setup, number))).collect();
     let named = shards.iter().map(|shard| (shard.id, shard.clone() as Arc<dyn Shard>)).collect();

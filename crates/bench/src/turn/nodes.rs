@@ -53,16 +53,8 @@ pub const NODES_STEPS: [&str; 6] = ["link", "ask", "heads", "follow", "enqueue",
 /// The longest turn of each step.
 pub type NodesMeasurements = [Duration; NODES_STEPS.len()];
 
-/// Measures on a thread of its own, whose CPU time is the clock.
+/// Measures one node.
 pub async fn measure(setup: NodesSetup) -> anyhow::Result<NodesMeasurements> {
-    let measuring = tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(run(setup))
-    });
-    measuring.await.context("the measurement panicked")?
-}
-
-async fn run(setup: NodesSetup) -> anyhow::Result<NodesMeasurements> {
     let addresses: Vec<String> = (1..=setup.nodes).map(|number| format!("node{number}:1")).collect();
     let mut turns = Turns::of(start(setup, &addresses));
     turns.rest(|status| status.topic_count >= setup.topics as usize).await.context("start")?;
