@@ -25,6 +25,10 @@ pub(crate) fn tell(core: &mut Core, limit: Duration) {
     // To look at a topic may be to touch it: the turn ends all the same.
     for _ in 0..LOOKED_AT_PER_TURN {
         let Some(name) = core.watchers.next_touched() else { break };
+        // Nobody follows it any more: a look could even read items for nothing.
+        if !core.watchers.follows(&name) {
+            continue;
+        }
         match look(core, &name) {
             Some(state) => core.watchers.tell(&name, state, at),
             None => core.watchers.look_again(&name, at.plus(UNKNOWN_AFTER)),

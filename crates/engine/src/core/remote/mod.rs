@@ -341,7 +341,7 @@ impl RemoteTopics {
         }
     }
 
-    /// Sends what nodes are to be told. Returns whether something is left for which there is no room yet.
+    /// Sends what nodes are to be told. Returns whether something is left: for want of room, or of a turn.
     pub fn flush(&mut self) -> bool {
         news::send(self.nodes.values_mut().map(|node| &mut node.news))
     }

@@ -202,7 +202,7 @@ impl Watchers {
         }
     }
 
-    /// Sends what nodes are to be told. Returns whether something is left for which there is no room yet.
+    /// Sends what nodes are to be told. Returns whether something is left: for want of room, or of a turn.
     pub fn flush(&mut self) -> bool {
         news::send(self.links.values_mut().map(|link| &mut link.news))
     }
