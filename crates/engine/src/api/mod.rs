@@ -17,6 +17,7 @@ mod items;
 mod latencies;
 mod misplaced;
 mod operations;
+mod patterns;
 mod peer_fault;
 mod peer_news;
 mod peers;
@@ -32,6 +33,7 @@ mod sight;
 mod status;
 mod tasks;
 mod topics;
+mod versioned_settings;
 
 pub use active_topics::{ActiveTopic, ActiveTopics, ActiveTopicsCall, TopicPosition};
 pub use answer_by::AnswerBy;
@@ -60,7 +62,7 @@ pub use reach::Reach;
 pub use reported::{OwnMetrics, ReportedNamespaces, ReportedTopics};
 pub use settings::{Settings, TOPIC_BYTES};
 pub use settings_table::DesiredSettings;
-pub(crate) use settings_table::{SettingsTable, VersionedSettings};
+pub(crate) use settings_table::SettingsTable;
 pub use settle::{ExtendOf, ExtensionResult, NackAction, NackOf, Settlement, SettlementResult};
 pub use setup::Setup;
 pub(crate) use shard_set::ByIntake;
@@ -76,6 +78,7 @@ pub use topics::{
     LifetimeCounts, MemorySlice, PriorityCount, Rates, ShardFigures, TopicDetails, TopicFigures, TopicScope,
     TopicsCall, TopicsPage,
 };
+pub(crate) use versioned_settings::VersionedSettings;
 
 /// When a refused caller should try again.
 pub const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(500);

@@ -1,12 +1,10 @@
-//! The settings of topics, patterns and namespaces, as the node has heard of them. A pattern is a topic's
-//! name with `*` behind it: its settings count for each topic that begins so.
+//! The settings of topics, patterns and namespaces, as the node has heard of them.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
-use forebay_types::{Namespace, Policy, Topic, TopicName, TopicSettings, topics_with_prefix};
+use forebay_types::{Namespace, Policy, Topic, TopicName, TopicSettings};
+
+use super::{patterns::Patterns, versioned_settings::VersionedSettings};
 
 /// The policy and the settings of a topic or a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,15 +16,6 @@ pub struct DesiredSettings {
     /// Settings that count where it has none: those of patterns that cover it, and of its namespace.
     pub inherited: TopicSettings,
     /// The version of the settings. 0: there are none.
-    pub version: u64,
-}
-
-/// Settings with their version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct VersionedSettings {
-    /// The settings.
-    pub settings: TopicSettings,
-    /// Their version.
     pub version: u64,
 }
 
@@ -43,41 +32,6 @@ pub(crate) struct SettingsTable {
     weights: HashMap<Namespace, u32>,
 }
 
-/// The patterns of a namespace.
-#[derive(Debug, Default)]
-struct Patterns {
-    /// Their settings, by what stands before the `*`.
-    by_prefix: HashMap<Topic, VersionedSettings>,
-    /// How many prefixes have so many bytes: those alone are looked for.
-    lengths: BTreeMap<usize, usize>,
-}
-
-impl Patterns {
-    fn replace(&mut self, prefix: &str, new: VersionedSettings) -> Option<VersionedSettings> {
-        let before = match new.settings.is_nothing() {
-            true => self.by_prefix.remove(prefix),
-            false => self.by_prefix.insert(prefix.into(), new),
-        };
-        let count = self.lengths.entry(prefix.len()).or_default();
-        *count =
-            (*count + usize::from(!new.settings.is_nothing())).saturating_sub(usize::from(before.is_some()));
-        if *count == 0 {
-            self.lengths.remove(&prefix.len());
-        }
-        before
-    }
-
-    /// The settings of those that cover a topic, the longest first; of a pattern, those that are shorter.
-    fn covering<'a>(&'a self, topic: &'a str) -> impl Iterator<Item = TopicSettings> + 'a {
-        let (text, end) = match topic.strip_suffix('*') {
-            Some(prefix) => (prefix, prefix.len()),
-            None => (topic, topic.len() + 1),
-        };
-        let prefixes = self.lengths.range(..end).rev().filter_map(|(length, _)| text.get(..*length));
-        prefixes.filter_map(|prefix| Some(self.by_prefix.get(prefix)?.settings))
-    }
-}
-
 impl SettingsTable {
     /// The own settings of a topic or a pattern; with an empty topic, of the namespace itself.
     pub fn own(&self, name: &TopicName) -> VersionedSettings {
@@ -85,7 +39,7 @@ impl SettingsTable {
             (true, _) => self.namespaces.get(&name.namespace),
             (false, None) => self.topics.get(name),
             (false, Some(prefix)) => {
-                self.patterns.get(&name.namespace).and_then(|patterns| patterns.by_prefix.get(prefix))
+                self.patterns.get(&name.namespace).and_then(|patterns| patterns.own(prefix))
             }
         };
         found.copied().unwrap_or_default()
@@ -96,7 +50,7 @@ impl SettingsTable {
         if name.topic.is_empty() {
             return TopicSettings::default();
         }
-        self.of_patterns(&name.namespace, &name.topic).or(self.of_namespace(&name.namespace))
+        self.with_wider(TopicSettings::default(), &name.namespace, &name.topic)
     }
 
     /// This is set from now on. Returns what was set before, if anything was.
@@ -110,7 +64,7 @@ impl SettingsTable {
         if let Some(prefix) = name.prefix() {
             let patterns = self.patterns.entry(name.namespace.clone()).or_default();
             let before = patterns.replace(prefix, new);
-            if patterns.by_prefix.is_empty() {
+            if patterns.is_empty() {
                 self.patterns.remove(&name.namespace);
             }
             return before;
@@ -127,8 +81,7 @@ impl SettingsTable {
     pub fn names(&self) -> Vec<TopicName> {
         let namespaces = self.namespaces.keys().map(|namespace| TopicName::new(namespace.clone(), ""));
         let patterns = self.patterns.iter().flat_map(|(namespace, patterns)| {
-            let prefixes = patterns.by_prefix.keys();
-            prefixes.map(|prefix| TopicName::new(namespace.clone(), topics_with_prefix(prefix)))
+            patterns.names().map(|name| TopicName::new(namespace.clone(), name))
         });
         namespaces.chain(patterns).chain(self.topics.keys().cloned()).collect()
     }
@@ -136,7 +89,7 @@ impl SettingsTable {
     /// The settings that count for a topic: its own, where it has none those of patterns, and those of its
     /// namespace. An absent one is as the node has it.
     pub fn of_topic(&self, name: &TopicName) -> TopicSettings {
-        self.of(&name.namespace, &name.topic)
+        self.with_wider(self.own_of(name), &name.namespace, &name.topic)
     }
 
     /// The same by the two parts of its name.
@@ -146,7 +99,7 @@ impl SettingsTable {
             true => TopicSettings::default(),
             false => self.own_of(&TopicName { namespace: namespace.clone(), topic: topic.clone() }),
         };
-        own.or_of_pattern(self.of_patterns(namespace, topic)).or(self.of_namespace(namespace))
+        self.with_wider(own, namespace, topic)
     }
 
     /// Whether any namespace has a weight.
@@ -178,8 +131,12 @@ impl SettingsTable {
     fn of_patterns(&self, namespace: &Namespace, topic: &str) -> TopicSettings {
         // Mostly there is no pattern.
         let patterns = if self.patterns.is_empty() { None } else { self.patterns.get(namespace) };
-        let covering = patterns.into_iter().flat_map(|patterns| patterns.covering(topic));
-        covering.fold(TopicSettings::default(), TopicSettings::or_of_pattern)
+        patterns.map(|patterns| patterns.covering(topic)).unwrap_or_default()
+    }
+
+    /// Settings of a topic or a pattern, and where something is absent that of wider scopes.
+    fn with_wider(&self, own: TopicSettings, namespace: &Namespace, topic: &str) -> TopicSettings {
+        own.or_of_pattern(self.of_patterns(namespace, topic)).or(self.of_namespace(namespace))
     }
 
     fn of_namespace(&self, namespace: &Namespace) -> TopicSettings {

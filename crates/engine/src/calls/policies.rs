@@ -1,8 +1,8 @@
 //! Policies and settings change: by what the node hears of the catalog, and at the end of a pause.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
-use forebay_types::{Policy, PolicyChanges, PolicyRow, SettingsRow, Side, TopicName};
+use forebay_types::{Namespace, Policy, PolicyChanges, PolicyRow, SettingsRow, Side, TopicName};
 
 use crate::{
     api::{DesiredSettings, VersionedSettings},
@@ -15,6 +15,7 @@ const WOKEN_PER_TURN: usize = 1_024;
 /// Takes over what has changed.
 pub(crate) fn set(core: &mut Core, changes: PolicyChanges) {
     let PolicyChanges { whole, rows, settings } = changes;
+    let mut reweighted = BTreeSet::new();
     if whole {
         tracing::debug!(policies = rows.len(), settings = settings.len(), "all policies are read");
         let kept: HashSet<&TopicName> = rows.iter().map(|row| &row.name).collect();
@@ -24,25 +25,26 @@ pub(crate) fn set(core: &mut Core, changes: PolicyChanges) {
         let kept: HashSet<&TopicName> = settings.iter().map(|row| &row.name).collect();
         let gone: Vec<TopicName> =
             core.policies.settings.names().into_iter().filter(|name| !kept.contains(name)).collect();
-        gone.iter().for_each(|name| set_one(core, name, VersionedSettings::default()));
+        gone.iter().for_each(|name| set_one(core, name, VersionedSettings::default(), &mut reweighted));
     }
     for SettingsRow { name, version, settings } in settings {
-        set_one(core, &name, VersionedSettings { settings, version });
+        set_one(core, &name, VersionedSettings { settings, version }, &mut reweighted);
     }
+    reweighted.iter().for_each(|namespace| core.prefixes.begin_anew(namespace));
     for PolicyRow { name, policy, .. } in rows {
         change(core, name, policy);
     }
 }
 
 /// This is set for a topic or a namespace from now on. Each setting is looked up when it is needed, but for
-/// the weight of a topic.
-fn set_one(core: &mut Core, name: &TopicName, new: VersionedSettings) {
+/// the weight of topics. `reweighted` gets the namespace of a pattern whose weight is another one.
+fn set_one(core: &mut Core, name: &TopicName, new: VersionedSettings, reweighted: &mut BTreeSet<Namespace>) {
     let before = core.policies.set(name, new).unwrap_or_default();
     if before.settings != new.settings {
         if before.settings.weight != new.settings.weight && !name.topic.is_empty() {
             match name.prefix() {
                 None => core.touch(name),
-                Some(_) => core.prefixes.begin_anew(&name.namespace),
+                Some(_) => drop(reweighted.insert(name.namespace.clone())),
             }
         }
         let TopicName { namespace, topic } = name;
