@@ -5,6 +5,7 @@ mod descriptors;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod grpc;
+mod huge_pages;
 mod node;
 mod readiness;
 pub mod start;

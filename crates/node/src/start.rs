@@ -40,6 +40,7 @@ use tokio::{sync::watch, task::JoinHandle};
 use crate::{
     descriptors::{self, PortConnections},
     grpc::{self, Layers, Queue, ReflectionError},
+    huge_pages,
     node::Node,
     readiness,
 };
@@ -107,6 +108,7 @@ pub fn start(config: Config) -> BoxFuture<'static, Result<Node, StartError>> {
 }
 
 async fn start_node(config: Config) -> Result<Node, StartError> {
+    huge_pages::refuse();
     // 1. Certificates, the catalog, which names the shards, and credentials. Metrics include the first call.
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let certificates = certificates(&config, &clock)?;
