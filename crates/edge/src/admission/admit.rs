@@ -18,6 +18,7 @@ use super::{
     arrival::Arrival,
     call::Call,
     connection::{Caller, ClientName},
+    deferred::DeferredAnswer,
     details::add_details,
     lasting::{LOOK_EVERY, deny, until},
     load::AdmissionLoad,
@@ -124,15 +125,8 @@ impl<S: CallService> Admission<S> {
         rights.tell(request.extensions_mut());
         // A change that has begun comes to its end, also if it ends the caller's own rights.
         let may_end = rights.may_end() && !context.audit.changes(request.uri().path());
-        // In boxes, of which the first is gone once the handler has begun: many calls wait for long.
-        let begun = Box::pin(begin(inner, request, call.clone(), context.clone(), rights.clone(), client));
-        let served = async move {
-            let begun = begun.await;
-            match begun {
-                Ok(answer) => answer.await,
-                Err(refused) => Ok(refused),
-            }
-        };
+        let begun = begin(inner, request, call.clone(), context.clone(), rights.clone(), client);
+        let served = Box::pin(serve::<S>(Box::pin(begun)));
         Box::pin(async move {
             let answered = async {
                 match until(call.deadline(), may_end.then_some(&*rights), served).await {
@@ -184,6 +178,9 @@ impl<S: CallService> Admission<S> {
     }
 }
 
+/// The handler's answer to come, or one instead of it that refuses the call.
+type Begun<S> = Result<Pin<Box<<S as Service<Request<Body>>>::Future>>, Response<Body>>;
+
 /// Refuses a call of which nothing but the head is there, and notes it if that is for want of a right.
 async fn refuse_by_head(
     audit: &Auditor,
@@ -198,6 +195,24 @@ async fn refuse_by_head(
     status::of_call(&refusal).into_http()
 }
 
+/// Serves a call to its end. Each box is gone before the next one comes: many calls wait for long.
+async fn serve<S: CallService>(
+    begun: Pin<Box<impl Future<Output = Begun<S>>>>,
+) -> Result<Response<Body>, S::Error> {
+    let begun = begun.await;
+    let mut response = match begun {
+        Ok(answer) => answer.await?,
+        Err(refused) => return Ok(refused),
+    };
+    match DeferredAnswer::take(&mut response) {
+        Some(work) => {
+            drop(response);
+            Ok(work.await)
+        }
+        None => Ok(response),
+    }
+}
+
 /// Receives the request, and has it served. An answer instead of the handler's refuses the call.
 async fn begin<S: CallService>(
     mut inner: S,
@@ -206,7 +221,7 @@ async fn begin<S: CallService>(
     context: Arc<AdmissionContext>,
     rights: Arc<Rights>,
     client: ClientName,
-) -> Result<Pin<Box<S::Future>>, Response<Body>> {
+) -> Begun<S> {
     let (mut head, mut body) = request.into_parts();
     let received = call.request().receive(&mut body, context.bounds.bytes).await;
     let checked = received.and_then(|bytes| {

@@ -1,5 +1,7 @@
 //! Messages in the frames of gRPC: a flag, the length, and the message.
 
+use bytes::{BufMut as _, BytesMut};
+
 /// Bytes before a message.
 const PREFIX_BYTES: usize = 5;
 
@@ -15,6 +17,15 @@ pub(crate) fn first_message(framed: &[u8]) -> Option<&[u8]> {
     let [0, length @ ..] = prefix else { return None };
     let length = usize::try_from(u32::from_be_bytes(length.try_into().ok()?)).ok()?;
     rest.get(..length)
+}
+
+/// Begins the frame of a message that is not compressed, with room for it. `None`: it is longer than any.
+pub fn begin(message_bytes: usize) -> Option<BytesMut> {
+    let length = u32::try_from(message_bytes).ok()?;
+    let mut frame = BytesMut::with_capacity(PREFIX_BYTES + message_bytes);
+    frame.put_u8(0);
+    frame.put_u32(length);
+    Some(frame)
 }
 
 #[cfg(test)]

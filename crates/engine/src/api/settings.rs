@@ -80,7 +80,7 @@ impl Default for Settings {
             topics_per_turn: 256,
             head_timeout: Duration::from_millis(50),
             polls: 50_000,
-            poll_bytes: 576 << 20,
+            poll_bytes: 384 << 20,
             followed_bytes: 64 << 20,
             reported: ReportedTopics::default(),
         }

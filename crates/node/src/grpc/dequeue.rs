@@ -1,7 +1,7 @@
 //! `Dequeue`: checks the demands and has the engine lease items. A long poll does not count as a call in
 //! progress while it waits.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use forebay_edge::{
     admission::Call,
@@ -9,6 +9,7 @@ use forebay_edge::{
     traces::{note_items, note_origins},
 };
 use forebay_engine::{CallerFrom, DeliveredItem, Demand, DequeueCall, PendingDequeue};
+use forebay_membership::ClusterState;
 use forebay_proto::{
     time::to_timestamp,
     v1::{
@@ -19,6 +20,7 @@ use forebay_proto::{
 use forebay_types::{
     DeliveryPolicy, Limits, Namespace, Refusal, cut_text, is_prefix, topic_covers, topics_with_prefix,
 };
+use tokio::sync::watch;
 use tonic::Response;
 
 use super::{owner, queue::Queue};
@@ -36,10 +38,12 @@ const ITEM_BYTES: usize = 256;
 pub struct WaitingCall {
     /// The call.
     call: Call,
+    /// Names the owners of shards.
+    cluster: watch::Receiver<Arc<ClusterState>>,
     /// The tenant.
     namespace: Namespace,
     /// It may have waited for long when its items come.
-    waits: bool,
+    may_wait: bool,
     /// Receives the items.
     pending: PendingDequeue,
 }
@@ -58,29 +62,41 @@ pub fn begin(
     // Too many parked calls on one connection: this one is answered at once with what is ready.
     let wait = if wait.is_zero() || call.park() { wait } else { Duration::ZERO };
     let pending = queue.engine.begin_dequeue(DequeueCall { wait, from, ..asked })?;
-    Ok(WaitingCall { call, namespace, waits: !wait.is_zero(), pending })
+    let cluster = queue.cluster.clone();
+    Ok(WaitingCall { call, cluster, namespace, may_wait: !wait.is_zero(), pending })
 }
 
-/// Answers a call that has begun.
-pub async fn answer(queue: &Queue, waiting: &mut WaitingCall) -> Result<Response<DequeueResponse>, Refusal> {
-    let WaitingCall { call, namespace, waits, pending } = waiting;
-    // Only the answer's size tells whether there is room for it. Without room its items are given back, and
-    // so they are if the caller's rights have ended while it waited.
-    let fits = |items: &[DeliveredItem]| {
-        if *waits {
-            call.may_still()?;
-        }
-        let overhead = ITEM_BYTES + namespace.len();
-        call.reserve_answer(items.iter().map(|item| item.body.bytes() + item.topic.len() + overhead).sum())
-    };
-    let items = pending.items(fits).await?;
-    Ok(response(queue, namespace, items))
+impl WaitingCall {
+    /// Whether its items may come after a while.
+    pub fn may_wait(&self) -> bool {
+        self.may_wait
+    }
+
+    /// Its answer.
+    pub async fn answer(mut self) -> Result<Response<DequeueResponse>, Refusal> {
+        let Self { call, cluster, namespace, may_wait, pending } = &mut self;
+        // Only the answer's size tells whether there is room for it. Without room its items are given back,
+        // and so they are if the caller's rights have ended while it waited.
+        let fits = |items: &[DeliveredItem]| {
+            if *may_wait {
+                call.may_still()?;
+            }
+            let bytes = |item: &DeliveredItem| item.body.bytes() + item.topic.len() + namespace.len();
+            call.reserve_answer(items.iter().map(|item| ITEM_BYTES + bytes(item)).sum())
+        };
+        let items = pending.items(fits).await?;
+        Ok(response(&cluster.borrow(), namespace, items))
+    }
 }
 
-fn response(queue: &Queue, namespace: &Namespace, items: Vec<DeliveredItem>) -> Response<DequeueResponse> {
+fn response(
+    cluster: &ClusterState,
+    namespace: &Namespace,
+    items: Vec<DeliveredItem>,
+) -> Response<DequeueResponse> {
     note_items(items.iter().map(|item| item.id.shard));
     note_origins(items.iter().map(|item| (item.id, &item.body.headers[..], item.attempt)));
-    let node = owner::of_most(&queue.cluster.borrow(), items.iter().map(|item| item.id.shard));
+    let node = owner::of_most(cluster, items.iter().map(|item| item.id.shard));
     let items = items.into_iter().map(|item| to_wire(namespace, item)).collect();
     let mut response = Response::new(DequeueResponse { items });
     owner::name(&mut response, node);

@@ -1,8 +1,10 @@
 //! The generated service trait: unpacks each request, calls its verb, and packs the answer.
 
-use std::pin::Pin;
-
-use forebay_edge::{admission::Call, rpc::status, traces::Origin};
+use forebay_edge::{
+    admission::{Call, DeferredAnswer},
+    rpc::status,
+    traces::Origin,
+};
 use forebay_proto::v1::{self, queue_service_server::QueueService};
 use forebay_types::Refusal;
 use tonic::{Request, Response, Status};
@@ -18,23 +20,12 @@ impl QueueService for Queue {
         answer.map_err(refused)
     }
 
-    // An async function would keep the request while the call waits.
-    fn dequeue<'a, 'answer>(
-        &'a self,
-        request: Request<v1::DequeueRequest>,
-    ) -> Pin<Box<dyn Future<Output = Answer<v1::DequeueResponse>> + Send + 'answer>>
-    where
-        'a: 'answer,
-        Self: 'answer,
-    {
-        let begun = Call::of(&request).and_then(|call| {
-            let from = from::of(&request);
-            dequeue::begin(self, call, from, request.into_inner()).map_err(refused)
-        });
-        Box::pin(async move {
-            let mut waiting = begun?;
-            dequeue::answer(self, &mut waiting).await.map_err(refused)
-        })
+    async fn dequeue(&self, request: Request<v1::DequeueRequest>) -> Answer<v1::DequeueResponse> {
+        let (call, from) = (Call::of(&request)?, from::of(&request));
+        let begun = dequeue::begin(self, call, from, request.into_inner()).map_err(refused)?;
+        let may_wait = begun.may_wait();
+        let answer = async move { begun.answer().await.map_err(refused) };
+        if may_wait { Ok(DeferredAnswer::response(answer)) } else { answer.await }
     }
 
     async fn ack(&self, request: Request<v1::AckRequest>) -> Answer<v1::AckResponse> {

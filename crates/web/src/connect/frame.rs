@@ -1,6 +1,7 @@
 //! The frame around a message of gRPC: a flag and the length.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
+use forebay_edge::rpc::frame;
 use prost::Message as _;
 use prost_reflect::DynamicMessage;
 
@@ -39,11 +40,7 @@ pub(crate) fn unframed(mut answer: Bytes) -> Result<Bytes, Failure> {
 }
 
 fn begin(bytes: usize) -> Result<BytesMut, Failure> {
-    let length = u32::try_from(bytes).map_err(|_| Failure::internal("a message has more than 4 GiB"))?;
-    let mut frame = BytesMut::with_capacity(PREFIX_BYTES + bytes);
-    frame.put_u8(0);
-    frame.put_u32(length);
-    Ok(frame)
+    frame::begin(bytes).ok_or_else(|| Failure::internal("a message has more than 4 GiB"))
 }
 
 #[cfg(test)]
