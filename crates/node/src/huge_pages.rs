@@ -1,7 +1,7 @@
 //! Huge pages, which a node does without.
 //!
-//! The allocator asks for them, and the system clears two megabytes whenever it gives one. In the midst of a turn of
-//! the event loop that took up to 20 ms, and nodes grew by a quarter more
+//! The allocator asks for them, and the system clears two megabytes whenever it gives one. In the midst of a
+//! turn of the event loop that took up to 20 ms, and nodes grew by a quarter more
 //! ([measurements](../../../docs/PERFORMANCE.md#what-was-tried)).
 
 /// Has the system give this process small pages alone from now on.

@@ -34,8 +34,8 @@ const LEASE: Duration = Duration::from_secs(120);
 const DELIVERED_WITHIN: Duration = Duration::from_secs(15);
 /// A fetch brings an item: that takes one for each. The others found nothing, were late or were refused.
 const FETCHES_PER_ITEM: f64 = 1.2;
-/// Growth of the node with its polls, their connections and their answers: some 6 KiB a poll. In a debug build
-/// futures are larger.
+/// Growth of the node with its polls, their connections and their answers: some 6 KiB a poll. In a debug
+/// build futures are larger.
 const GROWN_BYTES: u64 = if cfg!(debug_assertions) { 80 << 20 } else { 64 << 20 };
 
 /// An item, and when it came.

@@ -179,7 +179,7 @@ impl<S: CallService> Admission<S> {
 }
 
 /// The handler's answer to come, or one instead of it that refuses the call.
-type Begun<S> = Result<Pin<Box<<S as Service<Request<Body>>>::Future>>, Response<Body>>;
+type HandlerAnswer<S> = Result<Pin<Box<<S as Service<Request<Body>>>::Future>>, Response<Body>>;
 
 /// Refuses a call of which nothing but the head is there, and notes it if that is for want of a right.
 async fn refuse_by_head(
@@ -197,7 +197,7 @@ async fn refuse_by_head(
 
 /// Serves a call to its end. Each box is gone before the next one comes: many calls wait for long.
 async fn serve<S: CallService>(
-    begun: Pin<Box<impl Future<Output = Begun<S>>>>,
+    begun: Pin<Box<impl Future<Output = HandlerAnswer<S>>>>,
 ) -> Result<Response<Body>, S::Error> {
     let begun = begun.await;
     let mut response = match begun {
@@ -221,7 +221,7 @@ async fn begin<S: CallService>(
     context: Arc<AdmissionContext>,
     rights: Arc<Rights>,
     client: ClientName,
-) -> Begun<S> {
+) -> HandlerAnswer<S> {
     let (mut head, mut body) = request.into_parts();
     let received = call.request().receive(&mut body, context.bounds.bytes).await;
     let checked = received.and_then(|bytes| {

@@ -7,6 +7,8 @@ mod topic;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    hash::RandomState,
+    num::NonZeroU32,
     ops::Bound,
     sync::Arc,
     time::Duration,
@@ -24,6 +26,7 @@ use crate::{
     index::NodeIndex,
     messages::tenant_budget::TenantBudget,
     planted::{Bug, on},
+    striped::StripedMap,
 };
 
 /// How long the first poll of a topic waits for what other nodes say of it.
@@ -32,6 +35,11 @@ const FIRST_HEADS_TIMEOUT: Duration = Duration::from_millis(50);
 const UNUSED_AFTER: Duration = Duration::from_secs(10);
 /// Bytes of a topic that is followed, beside its name.
 const TOPIC_BYTES: usize = 512;
+/// Topics that a tenant may begin to follow in a second.
+const FOLLOWS_PER_SECOND: NonZeroU32 = NonZeroU32::new(2_000).unwrap();
+/// How often in a second a tenant may have a node asked that tells nothing of a topic. Each time is a call of
+/// its own, with a tenth of a millisecond of work here and there.
+const GUESSES_PER_SECOND: NonZeroU32 = NonZeroU32::new(500).unwrap();
 /// Topics that are visited in one turn, once a node is linked, or because nobody may poll them any more.
 const VISITED_PER_TURN: usize = 512;
 
@@ -42,18 +50,21 @@ pub(crate) struct RemoteTopics {
     nodes: BTreeMap<NodeIndex, RemoteNode>,
     /// Their indexes, by address.
     by_address: BTreeMap<String, NodeIndex>,
-    /// Topics that somebody has polled lately.
-    topics: BTreeMap<TopicName, RemoteTopic>,
+    /// Topics that somebody has polled lately. Each poll looks several times for each of its names. Callers
+    /// cannot foresee their hashes.
+    topics: StripedMap<TopicName, RemoteTopic, RandomState>,
     /// When each of them is looked at: whether anybody polls it still.
     looks: BTreeSet<(Monotonic, TopicName)>,
     /// Topics of which nodes may have to be told something.
     changed: TopicTurns,
-    /// Nodes for which all topics are visited, and up to which one they were.
-    walks: BTreeMap<NodeIndex, Option<TopicName>>,
+    /// Nodes for which all topics are visited, and up to which look they were.
+    walks: BTreeMap<NodeIndex, Option<(Monotonic, TopicName)>>,
     /// Bytes of the topics.
     bytes: Arc<TenantBudget>,
-    /// How often a tenant may follow another topic, or have a node asked that tells nothing of one.
-    rate: TenantRate,
+    /// How often a tenant may follow another topic.
+    follows: TenantRate,
+    /// How often it may have a node asked that tells nothing of a topic.
+    guesses: TenantRate,
     /// Numbers the nodes.
     next: usize,
 }
@@ -64,12 +75,13 @@ impl RemoteTopics {
         Self {
             nodes: BTreeMap::new(),
             by_address: BTreeMap::new(),
-            topics: BTreeMap::new(),
+            topics: StripedMap::default(),
             looks: BTreeSet::new(),
             changed: TopicTurns::default(),
             walks: BTreeMap::new(),
             bytes: TenantBudget::new(bytes),
-            rate: TenantRate::default(),
+            follows: TenantRate::new(FOLLOWS_PER_SECOND),
+            guesses: TenantRate::new(GUESSES_PER_SECOND),
             next: 0,
         }
     }
@@ -147,7 +159,7 @@ impl RemoteTopics {
         }
         let refused =
             |limit| metrics::counter!("forebay_limit_refusals_total", "limit" => limit).increment(1);
-        if !self.rate.take(&name.namespace, at) {
+        if !self.follows.take(&name.namespace, at) {
             return refused("newly followed topics");
         }
         let bytes = name.namespace.len() + name.topic.len() + TOPIC_BYTES;
@@ -209,7 +221,7 @@ impl RemoteTopics {
     /// in case there is room by now. `None`: the tenant has had nodes asked too often.
     pub fn guess(&mut self, name: &TopicName, at: Monotonic, rng: &mut impl Rng) -> Option<NodeIndex> {
         let node = *self.silent(name, at).choose(rng)?;
-        if !self.rate.take(&name.namespace, at) {
+        if !self.guesses.take(&name.namespace, at) {
             return None;
         }
         match self.source_mut(name, node) {
@@ -309,10 +321,15 @@ impl RemoteTopics {
             let (node, from) = (*walk.key(), walk.get().clone());
             let behind = (from.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
             let mut last = None;
-            for (name, topic) in self.topics.range_mut::<TopicName, _>(behind).take(VISITED_PER_TURN) {
-                topic.add(node);
+            // Looks that come to be in the meantime are behind all others.
+            for look @ (_, name) in
+                self.looks.range::<(Monotonic, TopicName), _>(behind).take(VISITED_PER_TURN)
+            {
+                if let Some(topic) = self.topics.get_mut(name) {
+                    topic.add(node);
+                }
                 self.changed.insert(name.clone(), ());
-                last = Some(name.clone());
+                last = Some(look.clone());
             }
             match last {
                 Some(last) => *walk.get_mut() = Some(last),

@@ -16,8 +16,6 @@ use governor::{
 
 use crate::messages::tenant_budget::payer;
 
-/// Times in a second, and at once after a pause.
-const PER_SECOND: NonZeroU32 = NonZeroU32::new(2_000).unwrap();
 /// Tenants that are remembered before those are forgotten that have done nothing lately.
 const TENANTS_MAX: usize = 4_096;
 
@@ -51,15 +49,14 @@ pub(super) struct TenantRate {
     clock: LoopClock,
 }
 
-impl Default for TenantRate {
-    fn default() -> Self {
-        let (quota, clock) = (Quota::per_second(PER_SECOND), LoopClock::default());
+impl TenantRate {
+    /// Allows each so many times in a second, and at once after a pause.
+    pub fn new(per_second: NonZeroU32) -> Self {
+        let (quota, clock) = (Quota::per_second(per_second), LoopClock::default());
         let limiter = RateLimiter::new(quota, HashMapStateStore::default(), clock.clone());
         Self { limiter, clock }
     }
-}
 
-impl TenantRate {
     /// A tenant is about to do it: the payer of the task, or else the namespace. Returns whether it may.
     pub fn take(&self, namespace: &Namespace, at: Monotonic) -> bool {
         self.clock.0.store(at.since(Monotonic::default()).as_nanos() as u64, Relaxed);
@@ -78,30 +75,33 @@ mod tests {
     use super::*;
     use crate::messages::tenant_budget::paid_at_once_by;
 
+    const MOST: usize = 2_000;
+
+    fn rate() -> TenantRate {
+        TenantRate::new(NonZeroU32::new(MOST as u32).unwrap())
+    }
+
     #[test]
     fn each_tenant_has_so_many_a_second() {
-        let rate = TenantRate::default();
-        let at = Monotonic::from_start(Duration::from_secs(5));
-        let most = PER_SECOND.get() as usize;
+        let (rate, at) = (rate(), Monotonic::from_start(Duration::from_secs(5)));
         let taken = |namespace: &str, at| (0..5_000).filter(|_| rate.take(&namespace.into(), at)).count();
-        assert_eq!([taken("a", at), taken("b", at), taken("a", at)], [most, most, 0]);
-        assert_eq!(taken("a", at.plus(Duration::from_millis(500))), most / 2);
+        assert_eq!([taken("a", at), taken("b", at), taken("a", at)], [MOST, MOST, 0]);
+        assert_eq!(taken("a", at.plus(Duration::from_millis(500))), MOST / 2);
     }
 
     #[test]
     fn who_pays_in_many_namespaces_has_no_more() {
-        let (rate, at) = (TenantRate::default(), Monotonic::from_start(Duration::from_secs(5)));
+        let (rate, at) = (rate(), Monotonic::from_start(Duration::from_secs(5)));
         let taken = |payer: &str| {
             let take = |number: usize| rate.take(&format!("ns{}", number % 10).as_str().into(), at);
             paid_at_once_by(Some(payer.into()), || (0..5_000).filter(|number| take(*number)).count())
         };
-        let most = PER_SECOND.get() as usize;
-        assert_eq!([taken("one"), taken("other"), taken("one")], [most, most, 0]);
+        assert_eq!([taken("one"), taken("other"), taken("one")], [MOST, MOST, 0]);
     }
 
     #[test]
     fn tenants_that_did_nothing_lately_are_forgotten() {
-        let rate = TenantRate::default();
+        let rate = rate();
         for number in 0..20_000_u64 {
             let at = Monotonic::from_start(Duration::from_millis(number));
             assert!(rate.take(&number.to_string().as_str().into(), at));
