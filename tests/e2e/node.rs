@@ -242,6 +242,11 @@ impl Node {
         self.memory("RssAnon:")
     }
 
+    /// Whether the system may give the process huge pages.
+    pub fn has_huge_pages(&self) -> bool {
+        self.memory("THP_enabled:") > 0
+    }
+
     /// A line of the process's memory in `/proc`, in bytes.
     fn memory(&self, line: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();

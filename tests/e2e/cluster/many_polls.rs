@@ -153,6 +153,7 @@ async fn many_polls_at_one_node_get_an_item_each_from_the_others() {
     cluster.configure(&format!("\n[limits]\nwait_max_ms = {}\n", WAIT.as_millis()));
     let nodes = cluster.start_all().await;
     linked(&nodes).await;
+    assert!(nodes.iter().all(|node| !node.has_huge_pages()), "what they take is what is measured");
 
     for (name, topics) in [("one", 1), ("few", 8)] {
         let items = delivered(&nodes, name, topics).await;

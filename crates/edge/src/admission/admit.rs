@@ -199,6 +199,7 @@ async fn refuse_by_head(
 async fn serve<S: CallService>(
     begun: Pin<Box<impl Future<Output = HandlerAnswer<S>>>>,
 ) -> Result<Response<Body>, S::Error> {
+    // A match keeps its value until its end.
     let begun = begun.await;
     let mut response = match begun {
         Ok(answer) => answer.await?,

@@ -41,11 +41,9 @@ impl DeferredAnswer {
 /// An answer as it goes to the client.
 fn encoded<M: Message>(answer: Response<M>) -> Result<http::Response<Body>, Status> {
     let (metadata, message, extensions) = answer.into_parts();
-    let mut frame = frame::begin(message.encoded_len()).ok_or_else(|| Status::out_of_range("over 4 GiB"))?;
-    // The frame has room for all of it.
-    message.encode(&mut frame).map_err(|error| Status::internal(error.to_string()))?;
+    let frame = frame::encoded(&message).ok_or_else(|| Status::out_of_range("over 4 GiB"))?;
     let trailers = HeaderMap::from_iter([(Status::GRPC_STATUS, HeaderValue::from_static("0"))]);
-    let body = Full::new(frame.freeze()).with_trailers(async { Some(Ok(trailers)) });
+    let body = Full::new(frame).with_trailers(async { Some(Ok(trailers)) });
     let mut response = http::Response::new(Body::new(body));
     *response.headers_mut() = metadata.into_headers();
     response.headers_mut().insert(CONTENT_TYPE, GRPC_CONTENT_TYPE);

@@ -1,6 +1,7 @@
 //! Messages in the frames of gRPC: a flag, the length, and the message.
 
-use bytes::{BufMut as _, BytesMut};
+use bytes::{BufMut as _, Bytes, BytesMut};
+use prost::Message;
 
 /// Bytes before a message.
 const PREFIX_BYTES: usize = 5;
@@ -19,8 +20,22 @@ pub(crate) fn first_message(framed: &[u8]) -> Option<&[u8]> {
     rest.get(..length)
 }
 
-/// Begins the frame of a message that is not compressed, with room for it. `None`: it is longer than any.
-pub fn begin(message_bytes: usize) -> Option<BytesMut> {
+/// Frames an encoded message. `None`: it is longer than any may be.
+pub fn framed(message: &[u8]) -> Option<Bytes> {
+    let mut frame = begin(message.len())?;
+    frame.put_slice(message);
+    Some(frame.freeze())
+}
+
+/// Encodes a message into a frame. `None`: it is longer than any may be.
+pub fn encoded(message: &impl Message) -> Option<Bytes> {
+    let mut frame = begin(message.encoded_len())?;
+    // The frame has room for all of it.
+    message.encode(&mut frame).ok()?;
+    Some(frame.freeze())
+}
+
+fn begin(message_bytes: usize) -> Option<BytesMut> {
     let length = u32::try_from(message_bytes).ok()?;
     let mut frame = BytesMut::with_capacity(PREFIX_BYTES + message_bytes);
     frame.put_u8(0);
@@ -31,6 +46,15 @@ pub fn begin(message_bytes: usize) -> Option<BytesMut> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_frame_has_its_message_as_it_was() {
+        let frame = framed(b"message").unwrap();
+        assert_eq!(frame[..], *b"\0\0\0\0\x07message");
+        assert_eq!((first_message(&frame), framed_bytes(&frame)), (Some(&b"message"[..]), Some(12)));
+        let message = prost_types::Duration { seconds: 7, nanos: 0 };
+        assert_eq!(encoded(&message), framed(&message.encode_to_vec()));
+    }
 
     #[test]
     fn what_is_no_whole_message_is_none() {

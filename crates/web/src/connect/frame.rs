@@ -1,8 +1,7 @@
 //! The frame around a message of gRPC: a flag and the length.
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use forebay_edge::rpc::frame;
-use prost::Message as _;
 use prost_reflect::DynamicMessage;
 
 use super::failure::Failure;
@@ -12,17 +11,12 @@ const PREFIX_BYTES: usize = 5;
 
 /// Frames an encoded message.
 pub fn framed(message: &[u8]) -> Result<Bytes, Failure> {
-    let mut frame = begin(message.len())?;
-    frame.put_slice(message);
-    Ok(frame.freeze())
+    frame::framed(message).ok_or_else(too_long)
 }
 
 /// Encodes a message into a frame.
 pub fn encoded(message: &DynamicMessage) -> Result<Bytes, Failure> {
-    let mut frame = begin(message.encoded_len())?;
-    // The frame has room for all of it.
-    message.encode(&mut frame).map_err(|error| Failure::internal(error.to_string()))?;
-    Ok(frame.freeze())
+    frame::encoded(message).ok_or_else(too_long)
 }
 
 /// The message of an answer, which is the only one there.
@@ -39,8 +33,8 @@ pub(crate) fn unframed(mut answer: Bytes) -> Result<Bytes, Failure> {
     Ok(message)
 }
 
-fn begin(bytes: usize) -> Result<BytesMut, Failure> {
-    frame::begin(bytes).ok_or_else(|| Failure::internal("a message has more than 4 GiB"))
+fn too_long() -> Failure {
+    Failure::internal("a message has more than 4 GiB")
 }
 
 #[cfg(test)]

@@ -50,8 +50,7 @@ pub(crate) struct RemoteTopics {
     nodes: BTreeMap<NodeIndex, RemoteNode>,
     /// Their indexes, by address.
     by_address: BTreeMap<String, NodeIndex>,
-    /// Topics that somebody has polled lately. Each poll looks several times for each of its names. Callers
-    /// cannot foresee their hashes.
+    /// Topics that somebody has polled lately. Each poll looks several times for each of its names.
     topics: StripedMap<TopicName, RemoteTopic, RandomState>,
     /// When each of them is looked at: whether anybody polls it still.
     looks: BTreeSet<(Monotonic, TopicName)>,
@@ -431,6 +430,39 @@ mod tests {
         let mut sent = link(&mut topics, "a:1");
         turn(&mut topics, at(2), 3);
         assert_eq!(sent.try_recv().unwrap(), subscription(Some(3)));
+    }
+
+    #[test]
+    fn a_node_that_is_linked_later_hears_of_all_topics_though_they_are_polled_meanwhile() {
+        const TOPICS: usize = 3 * VISITED_PER_TURN;
+        let mut topics = RemoteTopics::new(8 << 20);
+        let name = |number| TopicName::new("ns", format!("t{number:04}"));
+        (0..TOPICS).for_each(|number| topics.ask(&name(number), at(0)));
+        let mut sent = link(&mut topics, "a:1");
+        let mut heard = BTreeSet::new();
+        // From the second turn on looks are due, so that topics change their places.
+        for second in [9, 10, 10, 10, 11, 11, 11, 11] {
+            turn(&mut topics, at(second), 1);
+            while let Ok(told) = sent.try_recv() {
+                heard.extend(told.into_iter().map(|subscription| subscription.name));
+                topics.flush();
+            }
+        }
+        assert_eq!(heard.len(), TOPICS);
+        assert!(topics.walks.is_empty(), "{:?}", topics.walks);
+    }
+
+    #[test]
+    fn a_tenant_has_nodes_asked_by_chance_so_often_whatever_it_follows() {
+        use rand::{SeedableRng as _, rngs::StdRng};
+        let (mut rng, mut topics) = (StdRng::seed_from_u64(1), RemoteTopics::new(2_000));
+        let _sent = link(&mut topics, "a:1");
+        let most = GUESSES_PER_SECOND.get() as usize;
+        let mut asked = |namespace: &str| {
+            let name = |number| TopicName::new(namespace, format!("t{number}"));
+            (0..2 * most).filter(|number| topics.guess(&name(*number), at(0), &mut rng).is_some()).count()
+        };
+        assert_eq!([asked("one"), asked("other"), asked("one")], [most, most, 0]);
     }
 
     #[test]
